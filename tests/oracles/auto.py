@@ -503,19 +503,21 @@ class Adwin:
 
 
 class Succeeding:
-    """A mixture and, after a rise of its losses, another one that learns beside it; each is a mixture by its definition."""
+    """A mixture and, after a rise of its losses, another one that learns beside it; each is a mixture by its definition.
+
+    How rare classes are ranked is not watched: tests/components/test_ranks.py has that.
+    """
 
     def __init__(self, make, delay: int, decide: int, young: int, life: int):
         self.make, self.delay, self.decide, self.young, self.life = make, delay, decide, young, life
         self.current, self.heir, self.adwin = make(), None, Adwin()
         self.events, self.begun, self.heir_begun, self.pending = 0, 0, 0, 0
-        self.unit, self.leads, self.own = 0.0, [], []
+        self.unit, self.lead, self.sums, self.labels = 0.0, 0.0, np.zeros(4), np.ones(2)
         self.alarms: list[tuple[int, float, float, int | None]] = []
 
     @property
     def answering(self):
-        leads = np.array(self.leads[::-1]) @ (1.0 - 1.0 / 256.0) ** np.arange(len(self.leads))
-        return self.heir if self.heir and leads > 0.0 else self.current
+        return self.heir if self.heir and self.lead > 0.0 else self.current
 
     def scores(self, x):
         return self.answering.scores(x)
@@ -542,12 +544,15 @@ class Succeeding:
         said = self.scores(x)
         if self.heir:
             losses = [self.loss(one.scores(x), y) for one in (self.current, self.heir)]
-            self.leads.append(losses[0] - losses[1])
-            self.own.append(losses[0])
+            lead, speed = losses[0] - losses[1], min(1.0, 2.0 * evenness(self.labels))
+            self.lead += speed / 256.0 * (lead - self.lead)
+            self.sums = (1.0 - speed / 1024.0) * self.sums + [lead, lead**2, 1.0, losses[0]]
         loss = self.watched(said, y)
         for one in filter(None, (self.current, self.heir)):
             one.learn(x, y, weight, u)
         self.events += 1
+        if not isinstance(self.current, AutoValues):
+            self.labels[self.label(said, y)] += 1.0
         rises, before, after = self.adwin.rises(loss)
         if rises:
             self.alarms.append((self.events, before, after, None))
@@ -561,18 +566,17 @@ class Succeeding:
             if self.is_better():
                 self.succeed()
                 self.pending = self.events
-            elif age >= self.life:
+            elif age >= self.life * min(4.0, 1.0 / min(1.0, 2.0 * evenness(self.labels))):
                 self.heir = None
         if self.pending == self.events:
             if self.heir and self.answering is self.heir:
                 self.succeed()
-            self.heir, self.heir_begun, self.pending, self.leads, self.own = self.make(), self.events, 0, [], []
+            self.heir, self.heir_begun, self.pending, self.lead, self.sums = self.make(), self.events, 0, 0.0, np.zeros(4)
 
     def is_better(self) -> bool:
-        weights = (1.0 - 1.0 / 1024.0) ** np.arange(len(self.leads) - 1.0, -1.0, -1.0)
-        mean = np.average(self.leads, weights=weights)
-        error = np.sqrt((np.average(np.square(self.leads), weights=weights) - mean**2) / weights.sum())
-        return mean > 3.0 * error and mean > 0.05 * np.average(self.own, weights=weights)
+        total, squares, weight, own = self.sums
+        mean = total / weight
+        return mean > 3.0 * np.sqrt((squares / weight - mean**2) / weight) and total > 0.05 * own
 
     def succeed(self) -> None:
         self.current, self.begun, self.heir = self.heir, self.heir_begun, None

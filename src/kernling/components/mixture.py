@@ -66,13 +66,8 @@ class Mixture(NamedTuple):
     def widened(self, change: Widening) -> Mixture:
         """Convert to the outputs of ``change``; a new class has the lowest mean score, and the least bias."""
         mean = change._replace(factors=np.sign(change.factors)).of(self.mean, axis=1)
-        if change.outputs == 1:
-            order: slice | np.ndarray = slice(None, None, int(np.sign(change.factors[0])))
-            known = np.ones(2, bool)
-        else:
-            known = change.old >= 0
-            two = self.bias.shape[1] == 2  # classes that shared one output, the first with a factor below 0
-            order = (change.factors > 0.0).astype(np.intp) if two else np.maximum(change.old, 0)
+        known, order = places_of_labels(change, len(self.seen))
+        if change.outputs > 1:
             mean[:, ~known] = mean[:, known].min(axis=1, keepdims=True)
         bias = np.where(known, self.bias[:, order], self.bias.min(axis=1, keepdims=True))
         curvature = np.where(known, self.bias_curvature[:, order], 0.0)
@@ -107,6 +102,15 @@ class Mixture(NamedTuple):
             "best_stack_log_loss": best,
             "log_loss_bound": best + math.log(self.trust.size) - float(self.record[EVENTS]) * math.log1p(-SHARE),
         }
+
+
+def places_of_labels(change: Widening, labels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return which labels were there before ``change``, and the old places of those, given how many there were."""
+    if change.outputs == 1:
+        return np.ones(2, bool), np.arange(2)[:: int(np.sign(change.factors[0]))]
+    if labels == 2:  # classes that shared one output, the first with a factor below 0
+        return change.old >= 0, (change.factors > 0.0).astype(np.intp)
+    return change.old >= 0, np.maximum(change.old, 0)
 
 
 def new_mixture(experts: int, outputs: int) -> Mixture:
@@ -170,7 +174,7 @@ def learn_mixed(mixture, fades, scores, targets, weights, out):
                 out[k, j] = whole[k]
         if weights[j] > 0.0:
             label = int(targets[j]) if outputs > 1 else int(targets[j] > 0.0)
-            _learn_trust(mixture, said, label, whole[label], weights[j], frequency, losses)
+            _learn_trust(mixture, said, label, whole[label], weights[j], losses)
             for s in range(fades.size):
                 _learn_stack(mixture, s, fades[s], x, said[s], label, weights[j], frequency, work)
             _learn_scales(mixture, scores, j, away)
@@ -241,7 +245,7 @@ def _mix(mixture, said, whole):
 
 
 @inline_exact
-def _learn_trust(mixture, said, label, own, weight, frequency, losses):
+def _learn_trust(mixture, said, label, own, weight, losses):
     counts = min(weight, 1.0)  # beyond, the loss of a mean is not at most the mean of losses
     mixture.record[LOG_LOSS] -= counts * min(own, 0.0)
     best = said[0, label]
@@ -250,16 +254,19 @@ def _learn_trust(mixture, said, label, own, weight, frequency, losses):
         mixture.losses[s] -= counts * said[s, label]
     for s in range(losses.size):
         losses[s] = best - said[s, label]
-    update_votes(mixture.trust, losses, counts, SHARE * _evenness(frequency))
+    update_votes(mixture.trust, losses, counts, SHARE * evenness(mixture.seen))
 
 
 @inline_exact
-def _evenness(frequency):
-    """Return the variance of the classes over that of equally frequent ones."""
+def evenness(seen):
+    """Return the variance of the classes over that of equally frequent ones, given the number of events of each."""
+    total = 0.0
+    for k in range(seen.size):
+        total += seen[k]
     rest = 1.0
-    for k in range(frequency.size):
-        rest -= frequency[k] ** 2
-    return max(rest, 0.0) / (1.0 - 1.0 / frequency.size)
+    for k in range(seen.size):
+        rest -= (seen[k] / total) ** 2
+    return max(rest, 0.0) / (1.0 - 1.0 / seen.size)
 
 
 @inline_exact

@@ -1,10 +1,11 @@
 """When a model's losses rise, a successor learns beside it from the latest events, and takes its place once it is better.
 
-Losses are watched by ADWIN (adwin.py): mistakes, or squared errors over their running mean, clipped.  A window of losses in
-which they rose is an alarm; a fall is none, since that is learning.  The successor begins some events later, since a block is
-learned at once.  While there are two, the one with the smaller losses of the latest events answers.  The successor takes the
-place of the other one when its losses are smaller beyond chance, and is itself followed by another: a change that goes on for
-long is met again.  The first successor that is not better within its time is dropped.
+Losses are watched by ADWIN (adwin.py): mistakes, or squared errors over their running mean, clipped, and how rare classes are
+ranked (ranks.py).  A window of losses in which they rose is an alarm; a fall is none, since that is learning.  The successor
+begins some events later, since a block is learned at once.  While there are two, the one with the smaller losses of the latest
+events answers.  The successor takes the place of the other one when its losses are smaller beyond chance, and is itself
+followed by another: a change that goes on for long is met again.  The first successor that is not better within its time is
+dropped.  Where classes are rare, few events tell which of the two is better, so losses are compared over more of them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import numpy as np
 from ..compiler import inline_exact, inner_exact
 from ..core.limits import SCORE
 from ..core.shapes import declared
+from ..core.state import Widening
 from ..core.votes import TIE
 from .adwin import AFTER, BEFORE, CHANCE, REACH, Adwin, follow_unit, new_adwin, relative, watch
+from .ranks import Ranks, have_fallen, new_ranks, pace, rank
 
 if TYPE_CHECKING:
     from ..merging.rules import Merging
@@ -27,14 +30,17 @@ DELAY = 256  # events between an alarm and the first event of the successor: at 
 DECIDE = 256  # events of the successor between two decisions
 YOUNG = 1024  # events of the successor, before which it replaces nobody, and alarms start no other
 LIFE = 8192  # events of the successor, after which it is dropped
+LONGEST = 4.0  # times that, where classes are rare
 SURE = 3.0  # standard errors by which the successor's losses must be smaller
 BETTER = 0.05  # of the losses of the other one, by which they must be smaller
 LATEST = 1.0 / 256.0  # the share of an event in the losses that decide who answers
-KEEP = 1.0 - 1.0 / 1024.0  # what an event leaves of the sums that decide who stays
+FADE = 1.0 / 1024.0  # of the sums that decide who stays, for each event
 SURPRISE = 4.0  # logarithmic loss, at which it is clipped
 KEPT = 16  # alarms
+ERROR, RANK = range(2)  # kinds of alarms
+WORDS = ("error", "rank")
 LEAD, SUM, SQUARES, WEIGHT, OWN, PENDING, UNIT, EVENTS = range(8)  # what contest holds
-REPLACED = 4  # the place in an alarm's row, which is that of its fields
+REPLACED, KIND = 4, 5  # places in an alarm's row
 
 
 class Rise(NamedTuple):
@@ -42,24 +48,33 @@ class Rise(NamedTuple):
 
     event: int  # at which it was found
     sure: float  # at least how unlikely it is by chance
-    before: float  # the share of mistakes, or the mean squared error, before the rise
+    before: float  # the loss before the rise: see ``what``
     after: float
     replaced: int | None  # the event at which a successor took over; None if none did, or not yet
+    what: str  # "error": the share of mistakes, or the mean squared error; "rank": of other events ranked above rare classes
 
 
 @declared()
 class Succession(NamedTuple):
     adwin: Adwin
-    alarms: Annotated[np.ndarray, f"not negative: {KEPT} 5"]  # the latest, as a ring
+    ranks: Ranks
+    alarms: Annotated[np.ndarray, f"not negative: {KEPT} 6"]  # the latest, as a ring
     noted: Annotated[np.ndarray, "counts: 1"]  # how many there were
     # see LEAD and the rest above
-    contest: Annotated[np.ndarray, "-5..5", "-1e4..1e4", "0..1e5", "0..1e4", "0..1e4", "counts", f"0..{SCORE**3}", "counts"]
+    contest: Annotated[np.ndarray, "-5..5", "-1e6..1e6", "0..1e6", "0..1e5", "0..1e6", "counts", f"0..{SCORE**3}", "counts"]
 
     def latest(self) -> list[Rise]:
         """Return the latest alarms, the oldest first."""
         noted = int(self.noted[0])
         rows = (self.alarms[i % KEPT].tolist() for i in range(max(0, noted - KEPT), noted))
-        return [Rise(int(event), sure, old, new, int(replaced) or None) for event, sure, old, new, replaced in rows]
+        return [
+            Rise(int(event), sure, old, new, int(replaced) or None, WORDS[int(kind)])
+            for event, sure, old, new, replaced, kind in rows
+        ]
+
+    def widened(self, change: Widening) -> Succession:
+        """Convert to the outputs of ``change``."""
+        return self._replace(ranks=self.ranks.widened(change))
 
     def retimed(self, factor: float) -> Succession:
         """Return the record of a model whose events are counted otherwise; those of alarms stay as they were."""
@@ -69,7 +84,7 @@ class Succession(NamedTuple):
 
     def merged(self, other: Succession, start: Succession | None, merging: Merging) -> Succession:
         """Return the latest alarms of both, each with the number of events of its own model; losses are watched anew."""
-        merged = new_succession()
+        merged = new_succession(len(self.ranks.seen))
         rows = {tuple(part.alarms[i % KEPT].tolist()) for part in (self, other) for i in range(int(min(part.noted[0], KEPT)))}
         for row in sorted(rows)[-KEPT:]:
             merged.note(row)
@@ -98,9 +113,14 @@ def times() -> np.ndarray:
     return np.array([DELAY, YOUNG, DECIDE])
 
 
-def new_succession() -> Succession:
-    """Return the record of a model without alarms."""
-    return Succession(new_adwin(), np.zeros((KEPT, 5)), np.zeros(1, np.int64), np.zeros(8))
+def new_succession(labels: int) -> Succession:
+    """Return the record of a model without alarms; values count as two labels."""
+    return Succession(new_adwin(), new_ranks(labels), np.zeros((KEPT, 6)), np.zeros(1, np.int64), np.zeros(8))
+
+
+def life(succession: Succession) -> float:
+    """Return after how many events a successor is dropped."""
+    return LIFE * min(LONGEST, 1.0 / max(pace(succession.ranks), 1.0 / LONGEST))
 
 
 def begin(succession: Succession) -> None:
@@ -122,33 +142,37 @@ def is_better(succession: Succession) -> bool:
 
 
 @inner_exact
-def watch_losses(succession, losses, events, latest_began, times, found):
-    """Watch the losses of events, the last of which has this number; note alarms, and let one begin a successor."""
-    contest, alarms = succession.contest, succession.alarms
-    first = 0
-    while first < losses.size:
-        place = watch(succession.adwin, losses, first, found)
-        if place < 0:
-            break
-        first = place + 1
-        if found[AFTER] > found[BEFORE]:
-            unit = REACH * contest[UNIT] if contest[UNIT] > 0.0 else 1.0
-            event = events - losses.size + first
-            row = alarms[succession.noted[0] % KEPT]
-            row[0], row[1], row[2], row[3] = event, 1.0 - found[CHANCE], unit * found[BEFORE], unit * found[AFTER]
-            row[REPLACED] = 0.0
-            succession.noted[0] += 1
-            if event >= latest_began + times[1] and contest[PENDING] == 0.0:
-                contest[PENDING] = event + times[0]
+def watch_losses(succession, losses, shares, events, latest_began, times, found):
+    """Watch the losses of events, the last of which has this number, and how those of rare classes are ranked."""
+    unit = REACH * succession.contest[UNIT] if succession.contest[UNIT] > 0.0 else 1.0
+    for i in range(losses.size):
+        event = events - losses.size + i + 1
+        begins = event >= latest_began + times[1]
+        if watch(succession.adwin, losses[i : i + 1], 0, found) >= 0:
+            _note_rise(succession, ERROR, unit, event, begins, times, found)
+        if shares[i] >= 0.0 and have_fallen(succession.ranks, shares[i], found):
+            _note_rise(succession, RANK, 1.0, event, begins, times, found)
 
 
 @inner_exact
-def follow(contest, outputs, other, two, targets, weights, values, losses):
-    """Replace the outputs of a block by those of the successor, if there are two, where it leads; write the losses.
+def _note_rise(succession, kind, unit, event, begins, times, found):
+    """Note a change that was found, if it is a rise; one begins a successor if none is about to."""
+    if found[AFTER] > found[BEFORE]:
+        row = succession.alarms[succession.noted[0] % KEPT]
+        row[0], row[1], row[2], row[3] = event, 1.0 - found[CHANCE], unit * found[BEFORE], unit * found[AFTER]
+        row[REPLACED], row[KIND] = 0.0, kind
+        succession.noted[0] += 1
+        if begins and succession.contest[PENDING] == 0.0:
+            succession.contest[PENDING] = event + times[0]
+
+
+@inner_exact
+def follow(succession, outputs, other, two, targets, weights, values, losses, shares):
+    """Replace the outputs of a block by those of the successor, if there are two, where it leads; write losses and ranks.
 
     The losses before each event decide.  Returns the number of events that are learned.
     """
-    count = 0
+    contest, count, speed = succession.contest, 0, 1.0
     for j in range(targets.size):
         answers = two and contest[LEAD] > 0.0
         if weights[j] > 0.0:
@@ -162,14 +186,17 @@ def follow(contest, outputs, other, two, targets, weights, values, losses):
                 contest[UNIT] = follow_unit(unit, contest[EVENTS], error * error)
             else:
                 losses[count] = 1.0 if _is_wrong(other if answers else outputs, j, targets[j]) else 0.0
+                speed = pace(succession.ranks)
+                label = int(targets[j]) if outputs.shape[0] > 1 else int(targets[j] > 0.0)
+                shares[count] = rank(succession.ranks, other if answers else outputs, j, label)
             count += 1
             if two:
-                lead = own - theirs
-                contest[LEAD] += LATEST * (lead - contest[LEAD])
-                contest[SUM] = KEEP * contest[SUM] + lead
-                contest[SQUARES] = KEEP * contest[SQUARES] + lead * lead
-                contest[WEIGHT] = KEEP * contest[WEIGHT] + 1.0
-                contest[OWN] = KEEP * contest[OWN] + own
+                lead, keep = own - theirs, 1.0 - FADE * speed
+                contest[LEAD] += LATEST * speed * (lead - contest[LEAD])
+                contest[SUM] = keep * contest[SUM] + lead
+                contest[SQUARES] = keep * contest[SQUARES] + lead * lead
+                contest[WEIGHT] = keep * contest[WEIGHT] + 1.0
+                contest[OWN] = keep * contest[OWN] + own
         if answers:
             for o in range(outputs.shape[0]):
                 outputs[o, j] = other[o, j]

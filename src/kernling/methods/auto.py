@@ -77,7 +77,7 @@ class Work:
         self.own, self.heir = (Side.of(one, setup.kernel, params.standardise) for one in (state, state.successor))
         self.succession, self.seen = state.succession, Seen(state, size)
         self.out, self.other = np.empty((2, state.model.outputs * size))
-        self.losses, self.found = np.empty(size), np.empty(3)
+        self.losses, self.shares, self.found = np.empty(size), np.full(size, -1.0), np.empty(3)
         self.values = setup.numeric
         self.times, self.settlings = succession.times(), early.settlings()
         self.fits = state.fits
@@ -98,9 +98,12 @@ def _loop(call, first, last):
         if two and not learn(heir, seen, b, other, True):
             heir.experts.early.begun[0] = -1.0  # what diverges succeeds nobody
             two = False
-        learned = follow(contest, out, other, two, seen.targets[:b], seen.weights[:b], work.values, work.losses)
+        learned = follow(
+            work.succession, out, other, two, seen.targets[:b], seen.weights[:b], work.values, work.losses, work.shares
+        )
         latest = heir.experts.early.begun[0] if two else own.experts.early.begun[0]
-        watch_losses(work.succession, work.losses[:learned], own.experts.model.clock[EVENTS], latest, work.times, work.found)
+        losses, shares = work.losses[:learned], work.shares[:learned]
+        watch_losses(work.succession, losses, shares, own.experts.model.clock[EVENTS], latest, work.times, work.found)
         record(out, events.before, start)
         work.due[0] = 1 if learned == ahead else 0
         start += b
@@ -131,7 +134,7 @@ def settle(setup: Setup, params: Params, state: Experts) -> None:
         if succession.is_better(held):
             replace(state)
             held.contest[PENDING] = events
-        elif events - heir.early.begun[0] >= succession.LIFE:
+        elif events - heir.early.begun[0] >= succession.life(held):
             heir.early.begun[0] = -1.0
     if held.contest[PENDING] == events:
         if heir.has_begun and succession.leads(held):
@@ -175,7 +178,9 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
         first = new_early(o["gamma"] or 1.0 / problem.d, problem.d, problem.dtype, begun)
         return new_experts(model, params.most, o["window"], bytes_of(o["memory"]), first, of_classes)
 
-    return generation(0.0)._replace(succession=succession.new_succession(), successor=generation(-1.0))
+    first = generation(0.0)
+    labels = len(first.mixture.seen) if isinstance(first.mixture, Mixture) else 2
+    return first._replace(succession=succession.new_succession(labels), successor=generation(-1.0))
 
 
 def write_coefficients(setup: Setup, params: Params, state: Experts) -> Experts:
