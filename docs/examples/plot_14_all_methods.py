@@ -1,6 +1,6 @@
 """
-Size and mistakes of all methods
-================================
+Size and mistakes of seven methods
+==================================
 
 The left panel shows the mistakes of several methods on the same noisy checkerboard, in a sliding window, and the right one the
 number of points that they store. Parameters were set by hand. FOGD stores 200 random features instead of points. SPA stores
