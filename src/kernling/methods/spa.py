@@ -188,7 +188,10 @@ class _SPA(StepSize):
         "alpha T / beta.",
     )
     beta: float | None = parameter(
-        default=None, allowed=(NOTHING, POSITIVE), search=Log(1.0, 50.0), doc="At least alpha, which is the default."
+        default=None,
+        allowed=(NOTHING, POSITIVE),
+        search=Log(1.0, 50.0),
+        doc="Larger values give fewer steps and points. At least alpha, which is the default.",
     )
     max_points: int | None = parameter(
         default=1500,
@@ -210,7 +213,7 @@ class SPAClassifier(_SPA, Averaged, OnlineClassifier):
     """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss.
 
     By default it stores at most 1,500 points, and predicts with the mean of the last model, the average and the suffix average,
-    weighted by which of them was right lately.
+    weighted by how well each has predicted lately.
     """
 
     example = Example("0.95", beta=4.0, random_state=0)
@@ -222,7 +225,7 @@ class SPARegressor(_SPA, Averaged, TubeRegressor):
     """Sparse Passive-Aggressive regression with the epsilon-insensitive loss.
 
     By default it stores at most 1,500 points, and predicts with the mean of the last model, the average and the suffix average,
-    weighted by which of them was right lately.
+    weighted by how well each has predicted lately.
     """
 
     example = Example("0.99", gamma=1.0, beta=4.0, random_state=1)
