@@ -26,7 +26,7 @@ Departures from the paper, each with its reason:
 - If the loss is 0, rho is 0 and no step is taken, without a division by rho.  The same applies to a row with
   K(x, x) = 0, whose score nothing can change.
 - The mean used for prediction after T events is that of f_1 ... f_T, including f_1 = 0, both online and at the end; the
-  paper's online runs count f_{T+1} too.
+  paper's online runs also count f_{T+1}.
 - The mean of the latest models, and the weighted mean of it, the average and the last model (``output="auto"``), are not in the
   paper; they use the same points.
 - A sample weight multiplies eta, the cap of the step.
