@@ -49,7 +49,7 @@ for name, values in scores.items():
     print(f"{name:24} {area:.2f} {normal:16.1%} {found:20.1%}")
 
 # %%
-# The left panel shows the last 1,000 readings and the boundary after them, which still includes earlier places of the resonance.
+# The left panel shows the last 1,000 readings and the boundary after them, which still includes earlier resonances.
 
 figure, (plane, course) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 last = time >= READINGS - 1000

@@ -2,8 +2,8 @@
 Inside Auto
 ===========
 
-Four pictures show how :class:`kernling.AutoClassifier` works: several experts of different kinds, a memory in cells, a successor
-after a change, and probabilities that rank events of a rare class.
+Four pictures show how :class:`kernling.AutoClassifier` works: several experts of different kinds, a memory in cells, a
+successor after a change, and probabilities that rank events of a rare class.
 """
 
 import matplotlib.pyplot as plt
