@@ -49,7 +49,7 @@ class Reading:
         str | None,
         _option("Add values of earlier rows as columns: 1,24,humidity:1 is the target 1 and 24 rows back, humidity 1 back."),
     ] = None
-    windows: Annotated[str | None, _option("Add means over that many earlier rows as columns, written like --lags.")] = None
+    windows: Annotated[str | None, _option("Add means over earlier rows as columns, written like --lags.")] = None
     hash: Annotated[int | None, _option("Hash all categories into this number of columns.", min=1)] = None
     missing: Annotated[Missing | None, _option("How to handle missing values (default: impute).")] = None
     scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
