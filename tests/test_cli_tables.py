@@ -250,7 +250,7 @@ def test_columns_and_means_of_rows_before_and_rows_out_of_order():
     pandas.DataFrame({"when": when.astype(str), "x": x, "y": y}).to_csv("late.csv", index=False)
     told = call("run", "late.csv", "--target", "y", "--lags", "x:2", "--windows", "3,x:2", "--results", "r.csv")
     assert pandas.read_csv("r.csv")["rmse"].iloc[-1] < 0.5
-    assert "not in order of time: 10 rows come before an earlier one" in told.output
+    assert "not in order of time: 10 rows with an earlier time than a row before" in told.output
     shown = call("run", "late.csv", "--target", "y", "--lags", "x:2", "--windows", "3", "--time", "when", "--dry-run").output
     assert "x 2 before" in shown
     assert "target mean of 3 before" in shown
@@ -261,7 +261,7 @@ def test_many_columns_have_no_linear_model_beside_them_and_that_is_said():
     X = pandas.DataFrame(rng.normal(size=(120, 301)), columns=[f"x{place}" for place in range(301)])
     X.assign(y=np.where(X["x0"] > 0.0, "a", "b")).to_csv("wide.csv", index=False)
     told = call("run", "wide.csv", "--target", "y", "--learner", "avm").output
-    assert "no linear model stands beside it: that is for at most 300 columns, and there are 301" in " ".join(told.split())
+    assert "there is no linear model to compare with: it needs at most 300 columns, and there are 301" in " ".join(told.split())
 
 
 def test_rows_are_explained_by_their_columns():

@@ -50,8 +50,8 @@ rows = test_then_train(model, stream(table, target="empty", missing="keep"), eve
 print(model.steps_[0][1].schema_)
 
 # %%
-# On the right, the predicted chances of a sunny day: that the same hour means something else at another place and on another
-# day is what a linear model cannot learn.
+# The right panels show the predicted chances on sunny days. The effect of the hour depends on the place and on the day, which a
+# linear model cannot learn.
 
 figure = plt.figure(figsize=(10, 4.4), layout="constrained")
 panels = figure.subplot_mosaic([["wrong", "weekday"], ["wrong", "weekend"]], width_ratios=[3, 2])

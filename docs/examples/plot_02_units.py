@@ -2,10 +2,10 @@
 A regression in minutes
 =======================
 
-How long will a flight be in the air? Every 25th flight that left New York in 2013
-(`nycflights13 <https://github.com/tidyverse/nycflights13>`_, public domain), in the order of departure, with what is known
+How long will a flight be in the air? The rows are every 25th flight that left New York in 2013
+(`nycflights13 <https://github.com/tidyverse/nycflights13>`_, public domain), in the order of departure. The columns are known
 before: date, airline, airports, miles, the type of aircraft, and the weather at departure. Many values are missing. Columns and
-targets are scaled by running statistics, so units do not matter, and errors are in those of the target: minutes.
+targets are scaled by running statistics, so units do not matter, and errors are in the unit of the target: minutes.
 
 Each flight is predicted before it is learned.
 """
@@ -27,7 +27,8 @@ rows = test_then_train(model, flights, every=250, linear=True)
 print(model.steps_[0][1].schema_)
 
 # %%
-# On the right, flights to Los Angeles: against the winter's jet stream they take longer, and the model follows the seasons.
+# The right panel shows flights to Los Angeles: against the winter's jet stream they take longer, and the model follows the
+# seasons.
 
 X, minutes = flights.load()
 before = kl.StreamPipeline.auto().predict_then_learn(X, minutes)

@@ -39,7 +39,7 @@ rows = test_then_train(model, stream(X, y), every=500, window=WINDOW, linear=Tru
 once = SVC().fit(X[:2000], y[:2000]).predict(X) != y
 
 # %%
-# Above, the model's probabilities at three moments, with the next 300 events.
+# The upper panels show the model's probabilities at three moments, with the next 300 events.
 
 figure = plt.figure(figsize=(9, 6.4), layout="constrained")
 panels = figure.subplot_mosaic([["0", "1", "2"], ["wrong", "wrong", "wrong"]], height_ratios=[1.1, 1])

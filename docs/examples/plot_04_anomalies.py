@@ -3,12 +3,13 @@ Anomalies without labels
 ========================
 
 A motor reports its speed and vibration. Vibration is strong at a resonance, which moves slowly as parts wear, so neither
-value alone tells what is normal. :class:`kernling.SPAOneClass` learns it from the stream, without labels; ``contamination`` is
-the share of normal readings that may be reported. One reading in fifty is faulty, and is learned like the others.
+value alone tells whether a reading is normal. :class:`kernling.SPAOneClass` learns this from the stream, without labels;
+``contamination`` is the share of normal readings that may be reported. One reading in fifty is faulty, and is learned like the
+others.
 
 Two other models were fitted once, to the first 2,000 readings: the distance from their mean, which accounts for linear
 correlations, and scikit-learn's isolation forest. The area under the ROC curve (AUC) is how often a faulty reading looks more
-unusual than a normal one; for a constant answer it is 0.5.
+unusual than a normal one; for a constant score it is 0.5.
 """
 
 import matplotlib.pyplot as plt
@@ -48,7 +49,7 @@ for name, values in scores.items():
     print(f"{name:24} {area:.2f} {normal:16.1%} {found:20.1%}")
 
 # %%
-# The last 1,000 readings, and the boundary after them, which still includes where the resonance was earlier.
+# The left panel shows the last 1,000 readings and the boundary after them, which still includes earlier resonances.
 
 figure, (plane, course) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 last = time >= READINGS - 1000

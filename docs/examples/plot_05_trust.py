@@ -20,8 +20,8 @@ X, minutes = stream(here / "flights.csv.gz", target="air_time", missing="keep").
 X.columns["distance"] = np.where(np.arange(len(minutes)) < 9000, 1.0, 1.609) * X.columns["distance"]
 
 # %%
-# **How far off is it?** With ``calibrate=True`` the model follows its own errors, and gives an interval with each prediction.
-# **Has something changed?** With ``watch=True`` it says so: its error rose, and the distance moved.
+# **How far off is it?** With ``calibrate=True`` the model keeps track of its errors, and gives an interval for each prediction.
+# **Has something changed?** With ``watch=True`` the model says so: its error rose, and the distance moved.
 
 model = kl.StreamPipeline.auto(kl.AutoRegressor(calibrate=True, watch=True))
 model.on_alarm = lambda alarm: print(
@@ -42,10 +42,11 @@ next_one, ahead = model.calibration_[0.9].inside, inside[200:].mean()
 print(f"inside of 90 % intervals: {next_one:.1%} if asked for the next flight, {ahead:.1%} up to 200 flights ahead")
 
 # %%
-# Intervals are for the next flight. In the middle they are those of up to 200 flights ahead, five days, in which the weather
-# changes, so fewer flights are inside; hardly any while the model does not know of kilometres, and then intervals are wider.
-# **Why did it say that?** On the right, the first flight with a wrong distance, explained before it was learned: the column to
-# blame is the one that the alarm names.
+# Intervals are for the next flight. Those in the middle panel were requested up to 200 flights ahead, which is five days, in
+# which the weather changes. So fewer flights are inside: hardly any until the model has learned about kilometres, after which
+# intervals are wider.
+# **Why did it predict that?** The right panel explains the first flight with a wrong distance, before it was learned: the
+# column to blame is the one that the alarm names.
 
 figure, (error, width, reasons) = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
 events = np.arange(200, len(off), 200)

@@ -2,8 +2,8 @@
 A model that stops growing
 ==========================
 
-Two intertwined spirals, 20,000 events, 10 % label noise. AVM (:class:`kernling.AVMClassifier`) opens a cell around
-the first event in a region, and represents all later ones by the cell's core point. Without cells the same
+The stream has two intertwined spirals, 20,000 events, and 10 % label noise. AVM (:class:`kernling.AVMClassifier`) opens a cell
+around the first event in a region, and represents all later ones by the cell's core point. Without cells, the same
 method is kernel Pegasos (:class:`kernling.baselines.PegasosClassifier`), which stores every event with a
 margin below 1.
 """

@@ -2,9 +2,9 @@
 Cells that cover the stream
 ===========================
 
-The idea of AVM: an event outside of all cells opens a new one around itself; any other is represented by the core point of its
-cell. Many cells are opened at first and few later, since their number depends on where events are, not on how many
-there are.
+This picture shows the idea of AVM: an event outside of all cells opens a new one around itself, and any other is represented by
+the core point of its cell. Many cells are opened at first and few later, since their number depends on where events are, not on
+how many there are.
 """
 
 import matplotlib.pyplot as plt
@@ -31,6 +31,7 @@ for panel, end in zip(panels, moments, strict=True):
     begin = end
 
 # %%
-# The certificate of this run: the largest distance of an event from its core point, and a bound on it in the kernel's space.
+# The certificate of this run has, among others, the largest distance of an event from its core point, and a bound on this
+# distance in the kernel's space.
 
 print(model.certificate())

@@ -2,8 +2,8 @@
 Decision surfaces and stored points
 ===================================
 
-POLK on five classes of three Gaussians each, the stream of its paper. After every mini-batch it removes all points that its
-error bound allows, so that points remain only where they are needed.
+POLK learns five classes of three Gaussians each, the stream of its paper. After every mini-batch it removes as many points as
+its error bound allows, so that points remain only where they are needed.
 """
 
 import kernling as kl

@@ -1,10 +1,10 @@
 """
-Size and mistakes of all methods
-================================
+Size and mistakes of seven methods
+==================================
 
-The mistakes of all methods on the same noisy checkerboard in a sliding window, and the number of points they store.
-Parameters were set by hand. FOGD stores 200 random features instead of points. SPA stores points slowly and never moves
-them, so with as few as here it learns slowly.
+The left panel shows the mistakes of several methods on the same noisy checkerboard, in a sliding window, and the right one the
+number of points that they store. Parameters were set by hand. FOGD stores 200 random features instead of points. SPA stores
+points slowly and never moves them, so it learns slowly with as few points as here.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 One positive in a hundred
 =========================
 
-A ring of positive events among a hundred times as many others. Always predicting "no" has an accuracy of 99 %.
+A ring of positive events lies among a hundred times as many others. Always predicting "no" has an accuracy of 99 %.
 The area under the ROC curve measures instead how often a positive event scores higher than a negative one. AOGD
 (:class:`kernling.AOGDClassifier`) learns from such pairs; FOGD uses the same random features with single events,
 with and without balanced weights. The step size of each was the best of five on another sample.

@@ -2,8 +2,8 @@
 Following drift
 ===============
 
-Two classes on opposite sides of a circle that rotates once in 20,000 events. AVM's steps decrease as 1/t: old events count as
-much as new ones, and it adapts more and more slowly. With a half-life (``forget``) it follows the drift. So do POLK, whose
+Two classes lie on opposite sides of a circle that rotates once in 20,000 events. AVM's steps decrease as 1/t: old events count
+as much as new ones, so it adapts more and more slowly. With a half-life (``forget``) it follows the drift. So do POLK, whose
 steps are constant, with a large ``lam``, and NORMA, which also removes its oldest points.
 """
 

@@ -2,8 +2,9 @@
 Merging four models
 ===================
 
-Four models are trained on a quarter of the checkerboard each. They are merged (:func:`kernling.merge`) into one for the whole
-board: the mean of their functions, on cells that cover all of their points. No events are exchanged between machines.
+Four models are trained on a quarter of a checkerboard each, and merged (:func:`kernling.merge`) into one for the whole
+board: the mean of their functions, on cells that cover all of their points. If each model is trained on a machine of its own,
+no events have to be exchanged.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Inside Auto
 ===========
 
-Four pictures of what Auto does: several experts of different kinds, a memory in cells, a successor after a change, and
-probabilities that rank what is rare.
+Four pictures show how :class:`kernling.AutoClassifier` works: several experts of different kinds, a memory in cells, a
+successor after a change, and probabilities that rank events of a rare class.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +22,7 @@ def error(wrong, width=500):
 # %%
 # Experts
 # -------
-# A boundary that turns. The weights of the experts follow: those that forget gain, and so do those of the window.
+# When the boundary begins to turn, the weights of the experts follow: those that forget gain, and so do those of the window.
 
 X = rng.normal(size=(12_000, 2))
 turn = np.clip(np.linspace(-4.0, 8.0, len(X)), 0.0, None)
@@ -44,8 +44,8 @@ print(f"{np.mean(wrong[:16]):.1%} mistakes before, {np.mean(wrong[16:]):.1%} whi
 # %%
 # Memory
 # ------
-# A board of 8 times 8 squares. Few points and a short window cannot hold it; a memory goes on to learn, and stores the events
-# that its neighbours do not tell, which lie along the borders.
+# The board has 8 times 8 squares. Few points and a short window are not enough for it. With a memory, the model goes on
+# improving. It stores the events whose neighbours do not predict their class, which lie along the borders.
 
 X = rng.uniform(0.0, 8.0, size=(20_000, 2))
 y = ((np.floor(X[:, 0]) + np.floor(X[:, 1])) % 2).astype(int)
@@ -85,8 +85,8 @@ print(*model.rises_, sep="\n")
 # %%
 # Probabilities
 # -------------
-# Two events in a hundred are positive, and none is certain: ``predict`` nearly always says no, but the probabilities rank, and
-# events are as frequent as they say.
+# Two events in a hundred are positive, and none of them is certain. So ``predict`` nearly always says no, but the probabilities
+# rank events well (left), and positives are as frequent as they say (right).
 
 X = rng.normal(size=(30_000, 4))
 risk = 1.0 / (1.0 + np.exp(6.0 - 2.0 * X[:, 0] * X[:, 1] - X[:, 2]))

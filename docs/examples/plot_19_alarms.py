@@ -2,8 +2,8 @@
 Alarms
 ======
 
-A model that watches itself says when its stream has changed: at event 6,000 the rule becomes another one, and at event 10,000
-one of the sensors is replaced by one that measures in another place.
+A model that watches its errors and columns says when the stream has changed. Here, the rule changes at event 6,000, and at
+event 10,000 one of the sensors is replaced by another, whose values are larger.
 """
 
 import matplotlib.pyplot as plt
@@ -17,15 +17,15 @@ y = np.where(np.arange(14_000) < 6000, X[:, 0] + X[:, 1] ** 2 > 1.0, X[:, 1] * X
 X[10_000:, 2] += 1.5
 
 # %%
-# With ``watch=True`` errors before learning and all columns are watched.  ``on_alarm`` is called at once, ``alarms_`` has the
-# latest 16, and both are the same for arrays, tables and single events.
+# With ``watch=True``, errors before learning and all columns are watched.  ``on_alarm`` is called with each alarm, and
+# ``alarms_`` has the latest 16.  Both work with arrays, tables and single events.
 
 model = kl.AutoClassifier(points=200, watch=True)
 model.on_alarm = print
 wrong = np.concatenate([model.predict_then_learn(X[rows], y[rows]) != y[rows] for rows in np.split(np.arange(len(X)), 56)])
 
 # %%
-# Each alarm names what has changed: the share of mistakes before and after, or the columns that moved, with the share of
+# Each alarm says what has changed: the share of mistakes before and after, or the columns that moved, with the share of
 # their values that lie elsewhere now.
 
 error = wrong.reshape(-1, 250).mean(axis=1)

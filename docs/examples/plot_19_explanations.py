@@ -2,9 +2,9 @@
 Why this prediction?
 ====================
 
-What each column contributes to a score, and which columns matter now. Trips are late because of the city, the distance, and
-rain in the evening; after two thirds of the stream the rule changes, and only the weekday counts. All encoded columns of a
-category have one contribution together.
+Explanations say how much each column contributes to a prediction, and which columns matter now. Trips are late because of the
+city, the distance, and rain in the evening; after two thirds of the stream the rule changes, and only the weekday counts. The
+encoded columns of a category have one contribution together.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ minutes += rng.normal(0.0, 2.0, ROWS)
 # A row
 # -----
 # Contributions sum to the prediction minus the base, which is the mean prediction for rows whose columns are drawn at random
-# from recent ones. It rains in the evening, and the two columns share what they do together.
+# from recent ones. In this row it rains in the evening, and the two columns share their joint effect.
 
 model = kl.StreamPipeline.auto(task="regression")
 events, importances = [], []

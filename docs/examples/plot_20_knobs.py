@@ -2,8 +2,8 @@
 The effect of each parameter
 ============================
 
-One parameter is varied at a time, the others are fixed; the dashed line marks the fixed value.
-A checkerboard of 8,000 events with 10 % label noise: no method can make fewer than 10 % mistakes.
+In each panel one parameter is varied while the others are fixed; the dashed line marks the fixed value.
+The stream is a checkerboard of 8,000 events with 10 % label noise, so no method can make fewer than 10 % mistakes.
 """
 
 import matplotlib.pyplot as plt

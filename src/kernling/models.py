@@ -1,10 +1,10 @@
 """Model files: a single file without code, written atomically.
 
 A model is a safetensors file.  Its header contains, as JSON, the version of the format, the estimator's name, its parameters,
-what it has resolved and learned besides arrays, and the versions of the libraries that wrote it; and a SHA-256 over the whole
-file, computed with zeros in place of the checksum.  Loading checks every length against the size of the file before anything is
-allocated, then the checksum, then that the arrays are those of the estimator and that no number in them makes compiled code
-access memory out of bounds.  Nothing in a file is ever executed.
+all values besides arrays that it has resolved and learned, and the versions of the libraries that wrote it.  It also contains a
+SHA-256 over the whole file, computed with zeros in place of the checksum.  Loading checks every length against the size of the
+file before anything is allocated, then the checksum, then that the arrays are those of the estimator and that no number in them
+makes compiled code access memory out of bounds.  Nothing in a file is ever executed.
 """
 
 from __future__ import annotations

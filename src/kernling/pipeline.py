@@ -77,8 +77,8 @@ class StreamPipeline(TakesTurns, PredictsRows, ExplainsColumns, ShowsFacts, Stor
     def auto(cls, model=None, *, task=None, calibrate=None, watch=None, **columns) -> StreamPipeline:
         """Return a pipeline for any table: columns are encoded by type, missing values imputed, numbers scaled.
 
-        Numbers are scaled once, and outliers clipped: by ``Encode``, which knows what is a number, in the way of the model if
-        that scales by itself (``standardise``, as Auto does), or with ``scale=None`` by such a model.
+        Numbers are scaled once, and outliers clipped, by ``Encode``, which knows the columns of numbers.  If the model scales
+        by itself (``standardise``, as Auto does), ``Encode`` scales in the same way; with ``scale=None``, the model does it.
 
         Parameters
         ----------
@@ -88,8 +88,8 @@ class StreamPipeline(TakesTurns, PredictsRows, ExplainsColumns, ShowsFacts, Stor
             By default inferred from the first targets: text, booleans and integers with at most 20 distinct values are labels.
             Give it if events are learned one by one from the start.
         calibrate, watch : bool, optional
-            Parameters of the model: whether it follows its errors, for intervals and sets, and whether it watches for changes,
-            for alarms.  By default as the model has them, or False.
+            Parameters of the model: whether it keeps track of its errors, for intervals and sets, and whether it watches for
+            changes, for alarms.  By default those of the given model, or False.
         **columns
             Parameters of :class:`~kernling.tables.Encode`, such as ``categorical``, ``ignore`` and ``missing``.  With a
             ``scale``, the model itself does not scale.
@@ -140,7 +140,7 @@ class StreamPipeline(TakesTurns, PredictsRows, ExplainsColumns, ShowsFacts, Stor
         return self
 
     def learn_many(self, X, y=None):
-        """Update all steps with the rows: River's name of ``partial_fit``."""
+        """Update all steps with the rows: River's name for ``partial_fit``."""
         return self.partial_fit(X, y)
 
     @last_has("predict_then_learn")
@@ -148,7 +148,7 @@ class StreamPipeline(TakesTurns, PredictsRows, ExplainsColumns, ShowsFacts, Stor
     def predict_then_learn(self, X, y=None, method="predict", classes=None, sample_weight=None, return_rows=False):
         """Learn the rows; return the output of ``method`` for each row before the last step learned it.
 
-        With ``return_rows``, the result is a pair: this output, and the rows as the last step has received them.
+        With ``return_rows``, the result is a pair: this output, and the rows as the last step received them.
         """
         options = present(method=method, classes=classes, sample_weight=sample_weight)
         found = self._learn(lambda last, X: last.predict_then_learn(X, y, **options), X, y)
@@ -177,11 +177,11 @@ class StreamPipeline(TakesTurns, PredictsRows, ExplainsColumns, ShowsFacts, Stor
 
     @last_has("predict_then_learn_one")
     def predict_then_learn_one(self, x, y=None, method="predict", sample_weight=1.0):
-        """Learn one event; return the prediction of it just before: ``predict_then_learn`` for a single event.
+        """Learn one event; return its prediction from just before: ``predict_then_learn`` for a single event.
 
         ``method`` is one of those of ``predict_then_learn``; the result has the form of ``predict_one`` (None before any
-        learning), ``score_one`` or ``predict_proba_one``.  Faster than these and ``learn_one``: the event is encoded and scored
-        once, so it is predicted on the scale on which it is learned.
+        learning), ``score_one`` or ``predict_proba_one``.  This is faster than calling one of these and ``learn_one``: the
+        event is encoded and scored once, so it is predicted on the scale on which it is learned.
         """
         return self._learn_one("predict_then_learn_one", x, y, method=method, sample_weight=sample_weight)
 

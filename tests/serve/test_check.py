@@ -41,7 +41,7 @@ def test_a_whole_folder(start, tmp_path):
     assert files_of(tmp_path / "service") == before
     assert run(tmp_path / "none") == (
         1,
-        f"error: there is no folder {tmp_path / 'none'}: give the one that --data of kernling serve names\n",
+        f"error: there is no folder {tmp_path / 'none'}: give the --data folder of kernling serve\n",
     )
 
 
@@ -265,10 +265,7 @@ def test_folders_that_are_not_of_a_service_are_no_success(start, tmp_path):
     (tmp_path / "other").mkdir()
     code, told = run(tmp_path / "other")
     assert code == 1
-    assert (
-        told
-        == f"error: {tmp_path / 'other'} is not the folder of a service: give the one that --data of kernling serve names\n"
-    )
+    assert told == f"error: {tmp_path / 'other'} is not the folder of a service: give the --data folder of kernling serve\n"
     assert not list((tmp_path / "other").iterdir())
     start().stop()
     assert run(tmp_path / "service") == (0, "there are no models\n")

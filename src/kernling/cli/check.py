@@ -8,14 +8,14 @@ import typer
 
 
 def check(
-    folder: Annotated[Path, typer.Argument(help="Folder of a service that does not run.", file_okay=False)],
+    folder: Annotated[Path, typer.Argument(help="Folder of a service that is not running.", file_okay=False)],
     repair: Annotated[
-        bool, typer.Option("--repair", help="Restore all that is whole, set damaged files aside and accept what is lost.")
+        bool, typer.Option("--repair", help="Restore all that is intact, set damaged files aside and accept the losses.")
     ] = False,
 ) -> None:
-    """Report what is damaged or lost in a service's folder.
+    """Report damage and losses in the folder of a service.
 
-    The exit code is 1 if there is anything.
+    The exit code is 1 if anything is damaged or lost.
     """
     try:
         from ..serve.check import check as run

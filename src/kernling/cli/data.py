@@ -45,8 +45,11 @@ class Reading:
     text: Annotated[str | None, _option("Comma-separated columns to treat as prose, scored by their words.")] = None
     ignore: Annotated[str | None, _option("Comma-separated columns to ignore.")] = None
     time: Annotated[str | None, _option("Column of times by which rows are ordered (default: the only dates).")] = None
-    lags: Annotated[str | None, _option("Values so many rows before, of target or column: 1,24,humidity:1.")] = None
-    windows: Annotated[str | None, _option("In the same way, means of so many rows before.")] = None
+    lags: Annotated[
+        str | None,
+        _option("Add values of earlier rows as columns: 1,24,humidity:1 is the target 1 and 24 rows back, humidity 1 back."),
+    ] = None
+    windows: Annotated[str | None, _option("Add means over earlier rows as columns, written like --lags.")] = None
     hash: Annotated[int | None, _option("Hash all categories into this number of columns.", min=1)] = None
     missing: Annotated[Missing | None, _option("How to handle missing values (default: impute).")] = None
     scale: Annotated[Scale | None, _option("Running scaling of numeric columns (default: standard for tables).")] = None
@@ -54,11 +57,9 @@ class Reading:
     header: Annotated[bool, _option("Whether a CSV file starts with column names.")] = True
     delimiter: Annotated[str | None, _option("CSV delimiter (default: detected from the first line).")] = None
     encoding: Annotated[str | None, _option("Encoding of text, such as cp1252 (default: UTF-8, or as detected).")] = None
-    decimal: Annotated[Decimal | None, _option("Mark of decimals in numbers (default: as the values of a column decide).")] = (
-        None
-    )
+    decimal: Annotated[Decimal | None, _option("Decimal mark in numbers (default: inferred for each column).")] = None
     day_first: Annotated[
-        bool | None, _option("Whether 3/4/2026 is in April (default: as the values decide).", "--day-first/--month-first")
+        bool | None, _option("Whether 3/4/2026 is in April (default: inferred from the values).", "--day-first/--month-first")
     ] = None
     n_features: Annotated[int | None, _option("Number of features of LIBSVM text read from standard input.", min=1)] = None
     zero_based: Annotated[bool, _option("LIBSVM indices start at 0.", "--zero-based")] = False

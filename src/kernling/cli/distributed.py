@@ -24,7 +24,7 @@ MergeEvery = Annotated[
 ]
 Parts = Annotated[
     int | None,
-    typer.Option(min=1, help="Models trained in parallel (default: one per file, up to 64).", rich_help_panel=PANEL),
+    typer.Option(min=1, help="Number of models trained in parallel (default: one per file, up to 64).", rich_help_panel=PANEL),
 ]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Skip files that cannot be read, with a warning.", rich_help_panel=PANEL)

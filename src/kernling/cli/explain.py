@@ -22,15 +22,15 @@ def explain(
     data: Data,
     reading: Reading,
     background: Annotated[
-        str | None, typer.Option(help="Data whose first 64 rows are compared with (default: rows that the model holds).")
+        str | None, typer.Option(help="Data whose first 64 rows to compare with (default: rows stored in the model).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write a line of JSON for each row.")] = False,
 ) -> None:
     """Show what each column contributes to the scores of rows.
 
-    Of the first 5 rows, or of as many as --rows says.  Contributions sum to the score minus the base, the mean score of rows
-    with columns at random.  With more than two classes, the score is that of the predicted label.  Rows with missing values
-    that the model cannot impute are left out.
+    The first 5 rows are explained, or as many as --rows says.  Contributions sum to the score minus the base, which is the mean
+    score of rows with random values.  With more than two classes, the score is that of the predicted label.  Rows with missing
+    values that the model cannot impute are left out.
     """
     from .. import models
     from ..estimators.explained import BACKGROUND

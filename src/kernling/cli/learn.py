@@ -47,7 +47,8 @@ def run(
     metrics: settings.MetricsOption = None,
     window: WindowSize = 1000,
     every: Annotated[
-        int | None, typer.Option(min=1, help="Events between measurements (default: 50 to 100 in all, if they are shown).")
+        int | None,
+        typer.Option(min=1, help="Number of events between measurements (default: such that 50 to 100 are shown or written)."),
     ] = None,
     seed: settings.SeedOption = 0,
     save: Annotated[Path | None, typer.Option(help="Save the model to this file, even after Ctrl-C or a bad row.")] = None,
@@ -251,7 +252,7 @@ def _changes(model: Any) -> list[str]:
     lines = changes(getattr(model, "alarms_", ()), model.task == "regression")
     shown = lines[-CHANGES:]
     all_shown = len(shown) == len(lines) and getattr(model, "alarm_count_", 0) <= len(getattr(model, "alarms_", ()))
-    return shown if all_shown else [f"{model.alarm_count_} alarms, of which the latest tell:", *shown]
+    return shown if all_shown else [f"{model.alarm_count_} alarms; the latest changes:", *shown]
 
 
 def _remarks(model: Any, source: Source) -> list[str]:
@@ -265,18 +266,18 @@ def _remarks(model: Any, source: Source) -> list[str]:
     lines = [f"rows: {source.dropped:,} dropped, {encode.imputed_:,} imputed, {model.clipped_:,} clipped"]
     wide = model.model_.n_features_in_
     if wide > WIDEST:
-        lines.append(f"no linear model stands beside it: that is for at most {WIDEST} columns, and there are {wide:,}")
+        lines.append(f"there is no linear model to compare with: it needs at most {WIDEST} columns, and there are {wide:,}")
     for name, count in encode.unread_.items():
         lines.append(f"not understood, and taken as missing: {_counted(count, 'value')} of {name!r}")
     if encode.disordered_:
-        lines.append(f"not in order of time: {_counted(encode.disordered_, 'row')} come before an earlier one")
+        lines.append(f"not in order of time: {_counted(encode.disordered_, 'row')} with an earlier time than a row before")
     prose = [column.name for column in schema if column.treatment == "text"]
     lines += [f"prose, scored by words and pairs of words: {', '.join(map(repr, prose))}"] if prose else []
     return [*lines, *([f"ignored: {schema.ignored()}"] if schema.ignored() else [])]
 
 
 def _telling(model: Any, X: Any, y: Any) -> list[str]:
-    """Return questions about columns that alone tell the target."""
+    """Return questions about columns that alone predict the target."""
     from ..tables import Table
     from ..tables.telling import telling_columns
 
@@ -295,13 +296,13 @@ def predict(
     scores: Annotated[bool, typer.Option("--scores", help="Write scores instead of labels or values.")] = False,
     probabilities: Annotated[bool, typer.Option("--probabilities", help="Write the probability of each class.")] = False,
     interval: Annotated[
-        float | None, typer.Option(min=0.5, max=0.99, help="Write two limits of each value, which contain this share of them.")
+        float | None, typer.Option(min=0.5, max=0.99, help="Write two limits for each row; they contain this share of targets.")
     ] = None,
 ) -> None:
     """Write the prediction for each row, one line per row.
 
-    If the rows have targets, also print how accurate the predictions are.  The line is empty for rows with missing values that
-    the model cannot impute.  With --probabilities, the first line names the classes.
+    If the rows have targets, also print how accurate the predictions are.  The line of a row with missing values that the model
+    cannot impute is empty.  With --probabilities, the first line names the classes.
     """
     from .. import models
     from ..evaluate import Batch, ConstantAnswer, metric

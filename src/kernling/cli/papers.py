@@ -43,7 +43,7 @@ def reproduce(  # each option of the command is an argument
     ] = False,
     verdicts: Annotated[
         bool,
-        typer.Option("--list", help="Run nothing: count the stored cells that reproduce the printed ones, and others."),
+        typer.Option("--list", help="Run nothing, but count which stored results reproduce the printed ones and which do not."),
     ] = False,
 ) -> None:
     """Reproduce a paper's table or figure.

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-DATA = "Folder of the journal and the models; by default in your data folder, with --demo a temporary folder."
+DATA = "Folder for the journal and the models (default: one in your user data folder; with --demo, a temporary one)."
 
-FROM = "Also read events from redis://host/stream or kafka://host/topic, each once; may be repeated."
+FROM = "Also read events from redis://host/stream or kafka://host/topic, each exactly once; may be repeated."
 TO = "Write predictions of these events to a stream or topic: one for each --from, or one for all."
 
 
@@ -47,7 +47,7 @@ def serve(  # each option of the command is an argument
     waiting_days: Annotated[float, typer.Option(min=0.0, help="Days after which a row no longer waits for its label.")] = 7.0,
     snapshot_seconds: Annotated[float, typer.Option(min=0.0, help="Seconds between snapshots of a model that learns.")] = 30.0,
     memory_mb: Annotated[
-        int, typer.Option(min=1, help="Maximum memory of all models together, in MiB; one model may take a quarter of it.")
+        int, typer.Option(min=1, help="Maximum memory of all models together, in MiB; one model may use a quarter of it.")
     ] = 1024,
     set: Annotated[
         list[str], typer.Option("--set", help="Another limit as name=value, such as classes=50; may be repeated.")
@@ -60,7 +60,7 @@ def serve(  # each option of the command is an argument
         str | None, typer.Option(help="Post alarms of models as JSON to this http or https address.", metavar="URL")
     ] = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Feed the service with drifting streams; with --from, through that broker.")
+        bool, typer.Option("--demo", help="Feed the service with drifting example streams; with --from, through a broker.")
     ] = False,
 ) -> None:
     """Predict and learn over HTTP, with a live page."""

@@ -49,7 +49,7 @@ def _known_level(level: float | None) -> float | None:
     from ..components.conformal import LEVELS  # which imports what learns
 
     if level not in LEVELS:
-        raise typer.BadParameter(f"must be one of {', '.join(map(str, LEVELS))}, the shares that are followed")
+        raise typer.BadParameter(f"must be one of {', '.join(map(str, LEVELS))}")
     return level
 
 
@@ -83,7 +83,8 @@ MetricsOption = Annotated[
 IntervalOption = Annotated[
     float | None,
     typer.Option(
-        help="Intervals for values, or sets of labels, that contain this share of the targets.", callback=_known_level
+        help="Also learn intervals of values, or sets of labels, that contain this share of the targets, such as 0.9.",
+        callback=_known_level,
     ),
 ]
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None, "null": None}

@@ -31,7 +31,7 @@ def tune(
     ] = [],  # noqa: B006 - typer makes a new list
     candidates: Annotated[int, typer.Option(min=1, help="Number of candidates to try.")] = 27,
     grid: Annotated[bool, typer.Option("--grid", help="Use an even grid instead of random candidates.")] = False,
-    first: Annotated[int, typer.Option(min=1, help="Events after which the worse two thirds are dropped first.")] = 1000,
+    first: Annotated[int, typer.Option(min=1, help="Number of events before the worse two thirds are first dropped.")] = 1000,
     metric: Annotated[str | None, typer.Option(help="Metric to compare (default: mistakes or rmse).")] = None,
     validation: Annotated[
         Path | None,

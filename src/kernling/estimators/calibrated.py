@@ -34,14 +34,14 @@ class Calibrated:
     calibrate: bool = parameter(
         default=False,
         allowed=SWITCH,
-        doc="Whether prediction errors are followed, for ``predict_interval`` and ``predict_set``.",
+        doc="Whether to keep track of prediction errors, for ``predict_interval`` and ``predict_set``.",
     )
     _errors: Any  # an Errors, or None
     _fitted: Callable[[], Any]
 
     @property
     def calibration_(self) -> dict[float, Calibration]:
-        """For each coverage that is followed, the share of targets inside so far, and the mean size of intervals or sets."""
+        """For each of five coverages, the share of targets inside so far, and the mean size of intervals or sets."""
         _follows_errors(self)
         self._fitted()
         return {level: Calibration(*found) for level, *found in self._errors.summary}
@@ -124,10 +124,10 @@ class GivesSets(Calibrated):
     @there_if(_follows_errors)
     @predicting
     def predict_set(self, X, coverage=0.9):
-        """Predict which labels each row may have, (rows, classes) of booleans: its label is one of them with this share.
+        """Predict which labels each row may have, (rows, classes) of booleans: this share of the true labels are among them.
 
-        Needs ``calibrate=True``.  The likeliest label is always in the set, so a classifier that is right more often than
-        ``coverage``, which is from 0.5 to 0.99, gives sets of one label that contain the true one as often.
+        Needs ``calibrate=True``.  The most probable label is always in the set.  So a classifier that is right more often than
+        ``coverage``, which is from 0.5 to 0.99, gives sets of one label, which contain the true one as often as it is right.
         """
         scores = self._scores(X)  # first: it raises if nothing has been learned
         return self.set_among(losses_of(scores, len(self.classes_)), coverage)

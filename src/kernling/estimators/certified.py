@@ -23,15 +23,15 @@ class Certified:
     def certificate(self: Any, **known: float) -> dict[str, float]:
         """Return the method's theoretical guarantees, evaluated for this run; ``certificate_meanings`` explains them.
 
-        What does not hold for this run, such as a theorem about the published steps, is absent.  For a merged model that has
-        not learned since, ``merge_error`` bounds its distance from the mean of the models.  With ``standardise_target``,
-        losses, norms and targets are those on the running scale of the targets.
+        Guarantees that do not hold for this run, such as a theorem about the published steps, are absent.  For a merged model
+        that has not learned since, ``merge_error`` bounds its distance from the mean of the models.  With
+        ``standardise_target``, losses, norms and targets are those on the running scale of the targets.
 
         Parameters
         ----------
         **known : float
-            What the stream does not say, for theorems that need it: ``confidence`` and ``diameter`` of the rows for AVM,
-            ``best_norm`` and ``best_loss`` of a function to compare with for SPA, ``error`` and ``diameter`` for DualSVRG.
+            Facts that the stream does not show, for theorems that need them: ``confidence`` and ``diameter`` of the rows for
+            AVM, ``best_norm`` and ``best_loss`` of a function to compare with for SPA, ``error`` and ``diameter`` for DualSVRG.
         """
         state, learner = self._fitted(), self.learner
         found = dict(learner.certificate(self._params, state, self._problem))

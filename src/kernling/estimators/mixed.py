@@ -60,7 +60,7 @@ class Mixed(IsotropicKernel):
 
     @property
     def has_succeeded(self) -> bool:
-        """Whether what answers began after a change of the stream, and knows nothing of the events before."""
+        """Whether the mixture that predicts began after a change of the stream, and knows nothing of the events before."""
         return bool(self._fitted().answering.early.begun[0] > 0.0)
 
     @property

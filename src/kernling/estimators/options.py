@@ -183,7 +183,7 @@ class VotedMean(MeanOrLast):
         allowed=OneOf(("auto", "average", "last")),
         search=Among(AUTO_OR_LAST),
         doc="Model used for prediction: the mean of all models so far, the last one, or with ``auto`` the mean of these and of "
-        "about the latest 1,000 models, with weights that follow which of them was right lately.",
+        "about the latest 1,000 models, weighted by how well each has predicted lately.",
     )
 
     @property
@@ -206,7 +206,7 @@ class Averaged(OnlineEstimator):
         allowed=OneOf(("auto", "last", "average", "suffix")),
         search=Among(AUTO_OR_LAST),
         doc="Model used for prediction: the last one, the mean of all models, that of the latest, or with ``auto`` the mean "
-        "of these three, with weights that follow which of them was right lately.",
+        "of these three, weighted by how well each has predicted lately.",
     )
     suffix: float = parameter(default=0.5, allowed=Real(0.0, 1.0, strict=True), doc="Fraction of models in the suffix mean.")
 

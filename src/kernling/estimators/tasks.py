@@ -349,8 +349,8 @@ class OnlineRegressor(BaseOnlineRegressor):
     standardise_target: bool = parameter(
         default=True,
         allowed=SWITCH,
-        doc="Whether targets are learned by the mean and spread of the targets up to them, so that other parameters mean the "
-        "same in all units. Predictions come in the targets' own units.",
+        doc="Whether targets are learned on their running scale, the mean and spread of the targets so far, so that other "
+        "parameters mean the same in all units. Predictions are in the targets' own units.",
     )
 
     @property

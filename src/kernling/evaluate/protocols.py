@@ -56,7 +56,8 @@ def test_then_train(
         If it is already fitted, it continues to learn.
     rows : Stream
     metrics : sequence of str, optional
-        Among mistakes, accuracy, balanced_accuracy, f1, log_loss, auc; rmse, mae.  By default the first two of the task.
+        Among mistakes, accuracy, balanced_accuracy, f1, precision, recall, log_loss, auc; rmse, mae, r2.  By default the first
+        two of the task.
     window : int
         Size of the sliding window; each metric is also reported over it as ``<metric>_window``, which shows drift.
     every : int, optional

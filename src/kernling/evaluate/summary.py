@@ -1,4 +1,4 @@
-"""What a person wants to know before using a model: errors by class, ranking, calibration, and how the error moved."""
+"""Facts for deciding whether to use a model: errors by class, ranking, calibration, and the course of the error."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def stream(
         Encoding of text, such as "cp1252".  By default UTF-8, UTF-16 if the file begins with its mark, and for CSV files that
         are not UTF-8 cp1252, with a warning.
     decimal : {".", ","}, optional
-        Mark of decimals in numbers that are text; by default the values of each column decide.
+        Decimal mark in numbers that are text; by default the values of each column decide.
     n_features : int, optional
         Number of columns of LIBSVM text.  By default files are read twice, first to find the largest index; sources that can be
         read only once, such as standard input, use the largest index of the first 8,192 rows.

@@ -29,11 +29,13 @@ def merge(
 
     Both the function that predicts and the one that continues to learn are weighted means, up to
     ``certificate()["merge_error"]``, a bound on the distance in the kernel's space: for kernels of the distance, no score
-    differs by more (with ``output="auto"``, of each output that is weighed).  AVM models remain covered by cells, methods with
-    a budget keep it, and POLK stays within the error of its own steps; kernel least squares on the same points or features
-    gives least squares on all events, which is better than the mean; the experts of a mixture are merged one by one; methods
-    that never remove points keep the union of the points; random features keep the mean of their weights.  Events, class
-    counts and class means are added, and classes are united.
+    differs by more (with ``output="auto"``, this holds for each of the outputs that are combined).  Events, class counts and
+    class means are added, and classes are united.
+
+    - AVM models remain covered by cells, methods with a budget keep it, and POLK stays within the error of its own steps.
+    - Methods that never remove points keep the union of the points; random features keep the mean of their weights.
+    - Kernel least squares on the same points or features gives least squares on all events, which is better than the mean.
+    - The experts of a mixture are merged one by one.
 
     Parameters
     ----------

@@ -14,13 +14,13 @@ Then x_t updates the mean of its own class and, with probability p, replaces tha
 Departures from the paper, each with its reason:
 
 - A mean and an example per class, as in the paper's text.  With ``means="single"``, as in its Algorithm 1, there is one of each
-  for all events: then an event is also paired with its own class, whose mean is taken for the other's.  The listing has no rule
-  for an example with the event's own label: the second step is omitted.
+  for all events; then an event is also paired with its own class, whose mean is used in place of the other's.  The listing has
+  no rule for an example with the event's own label: the second step is omitted.
 - Features have <r(x), r(x)> = 1, and the frequencies the variance 2 gamma of the Gaussian kernel; the printed factors give
   another kernel.
 - lam is used in both steps; in the listing it is an input that is never used.
-- By default the mean of a class follows its last ``mean_events`` events instead of all, and predictions weigh the last w, the
-  average of all and that of the latest by which of them ranked events rightly lately (``output``); the paper returns the last.
+- By default the mean of a class follows its last ``mean_events`` events instead of all, and predictions weight the last w, the
+  average of all and that of the latest by how well each has ranked events lately (``output``); the paper returns the last.
 - No certificate: the paper's regret bound is not established (its proof needs (1 + a)^2 <= 2 a).
 - Labels need a threshold, which the paper does not define: the score half-way between the means of both classes.
 - Several classes: one against the rest, all with the same random number.

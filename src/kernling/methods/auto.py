@@ -26,8 +26,8 @@ Departures from the paper, each with its reason:
 - Columns, and the targets of a regression, are standardised online, columns clipped (components/scaling.py).  Kernels
   see each column times a factor, larger where the kernel expert changes more along it (components/relevance.py).  The first
   scales are rough, so the first events are stored: after 16, 64, 256 and 1,024 events gamma is recomputed from the current
-  scales, factors and quantiles from the events, and the experts relearn the events so far.  Only the number of events
-  matters: single events, chunks and one call of ``fit`` lead to the same model.
+  scales, factors and quantiles are recomputed from the events, and the experts relearn the events so far.  Only the number of
+  events matters: single events, chunks and one call of ``fit`` lead to the same model.
 - When the losses rise, a successor learns beside the mixture from then on, and takes its place once it is better
   (components/succession.py).
 """
@@ -250,7 +250,7 @@ class _Auto(Mixed):
 
     @property
     def rises_(self) -> list[Rise]:
-        """Return the latest rises of the error, to which a successor answers: event, how sure, error before and after."""
+        """Return the latest rises of the error, after which a successor begins: event, how sure, error before and after."""
         return self._fitted().succession.latest()
 
 

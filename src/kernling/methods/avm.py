@@ -212,7 +212,7 @@ class _AVM(Cells, HarmonicSteps, Averaged, IsotropicKernel):
 
 
 class AVMClassifier(_AVM, OnlineClassifier):
-    """Approximation Vector Machine: every event is represented by the core point of its cell, one of at most 1,000."""
+    """Approximation Vector Machine: every event is represented by the core point of one of at most 1,000 cells."""
 
     example = Example("0.98")
     published_settings = _AVM.published_settings.also(

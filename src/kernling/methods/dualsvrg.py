@@ -200,7 +200,7 @@ class _DualSVRG(Oracle, RandomFeatures, Forgets):
         default=0.3,
         allowed=(NOTHING, POSITIVE),
         search=Log(0.01, 3.0),
-        doc="Step size; None: the theory's 1 / (76 M), M being the smoothness of the loss, which is small for most streams.",
+        doc="Step size; None: 1 / (76 M) as in the theory, with M the smoothness of the loss: too small for most streams.",
     )
     memory: int = parameter(
         default=100,

@@ -309,7 +309,7 @@ class _KRLS(Forgets):
     features: str = parameter(
         default="points",
         allowed=OneOf(("points", "fourier", "linear")),
-        doc="Besides a constant and the columns (up to 512): kernel values against stored points, random Fourier features, "
+        doc="Added to a constant and the columns (up to 512): kernel values against stored points, random Fourier features, "
         "or nothing.",
     )
     points: int = parameter(

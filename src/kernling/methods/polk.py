@@ -188,7 +188,7 @@ class _POLK(RegularisedSteps, Forgets):
     max_points: int | None = parameter(
         default=250,
         allowed=(NOTHING, Whole(1)),
-        doc="Maximum number of points, even if pruning them takes more than eps; None: no limit, as in the paper.",
+        doc="Maximum number of points, even if pruning to it exceeds the error eps; None: no limit, as in the paper.",
     )
     step: str = parameter(
         default="constant",

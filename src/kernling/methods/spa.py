@@ -26,7 +26,7 @@ Departures from the paper, each with its reason:
 - If the loss is 0, rho is 0 and no step is taken, without a division by rho.  The same applies to a row with
   K(x, x) = 0, whose score nothing can change.
 - The mean used for prediction after T events is that of f_1 ... f_T, including f_1 = 0, both online and at the end; the
-  paper's online runs count f_{T+1} too.
+  paper's online runs also count f_{T+1}.
 - The mean of the latest models, and the weighted mean of it, the average and the last model (``output="auto"``), are not in the
   paper; they use the same points.
 - A sample weight multiplies eta, the cap of the step.
@@ -188,7 +188,10 @@ class _SPA(StepSize):
         "alpha T / beta.",
     )
     beta: float | None = parameter(
-        default=None, allowed=(NOTHING, POSITIVE), search=Log(1.0, 50.0), doc="At least alpha, which is the default."
+        default=None,
+        allowed=(NOTHING, POSITIVE),
+        search=Log(1.0, 50.0),
+        doc="Larger values give fewer steps and points. At least alpha, which is the default.",
     )
     max_points: int | None = parameter(
         default=1500,
@@ -210,7 +213,7 @@ class SPAClassifier(_SPA, Averaged, OnlineClassifier):
     """Sparse Passive-Aggressive classification: a step is taken with a probability that grows with the loss.
 
     By default it stores at most 1,500 points, and predicts with the mean of the last model, the average and the suffix average,
-    weighted by which of them was right lately.
+    weighted by how well each has predicted lately.
     """
 
     example = Example("0.95", beta=4.0, random_state=0)
@@ -222,7 +225,7 @@ class SPARegressor(_SPA, Averaged, TubeRegressor):
     """Sparse Passive-Aggressive regression with the epsilon-insensitive loss.
 
     By default it stores at most 1,500 points, and predicts with the mean of the last model, the average and the suffix average,
-    weighted by which of them was right lately.
+    weighted by how well each has predicted lately.
     """
 
     example = Example("0.99", gamma=1.0, beta=4.0, random_state=1)

@@ -15,7 +15,7 @@ COLUMN = 18  # characters of a label
 
 
 def decisions(summary: Summary) -> list[str]:
-    """Return how the error moved over the stream and, for classifiers, recall, precision and confusion by class.
+    """Return the course of the error over the stream and, for classifiers, recall, precision and confusion by class.
 
     Examples
     --------

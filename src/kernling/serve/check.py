@@ -38,9 +38,9 @@ def check(folder: Path, repair: bool, tell: Callable[[str], None]) -> bool:
     True
     """
     if not folder.is_dir():
-        raise ValueError(f"there is no folder {folder}: give the one that --data of kernling serve names")
+        raise ValueError(f"there is no folder {folder}: give the --data folder of kernling serve")
     if not any((folder / name).exists() for name in PARTS):
-        raise ValueError(f"{folder} is not the folder of a service: give the one that --data of kernling serve names")
+        raise ValueError(f"{folder} is not the folder of a service: give the --data folder of kernling serve")
     with usable(folder):
         lock = locked(folder)
         try:
@@ -52,7 +52,7 @@ def check(folder: Path, repair: bool, tell: Callable[[str], None]) -> bool:
         service = Service(folder)
         service.accept_losses()
         service.stop()
-    tell("repaired: all that was whole is kept, and damaged files are renamed to .damaged; send again what is lost")
+    tell("repaired: all that was intact is kept, and damaged files are renamed to .damaged; send the lost events again")
     return True
 
 

@@ -34,9 +34,10 @@ class Encode(ReadsTables, TellsColumns, StoredEncode, PlainStatistics, Transform
 
     - Numbers stay one column, which is scaled if ``scale`` is given; booleans become 0 and 1, which are not scaled.  Text is
       taken as numbers if it is written like them, with thousands, decimal commas, currencies or per cent; marks such as "-",
-      "n/a" and "?" are gaps.  Whole numbers that are different in each row and increase, or are called like an id, are ignored.
+      "n/a" and "?" are missing values.  Whole numbers that differ in each row, and increase or have a name like that of an id,
+      are ignored.
     - Text becomes one column of 0 and 1 per category, and one for all others.  With more than ``limit`` categories, the most
-      frequent ones have their own columns and the others are hashed into 16.  New categories are hashed, too, if many are to be
+      frequent ones have their own columns and the others are hashed into 16.  New categories are also hashed if many are to be
       expected: if more than 1 % of the first rows have a category of their own.
     - Prose, text that is mostly distinct and has four words or more on average, becomes 16 columns, or one if targets are
       values: the scores of a linear model of its words and pairs of words, hashed and weighted by how rare they are.  A row is
@@ -72,14 +73,14 @@ class Encode(ReadsTables, TellsColumns, StoredEncode, PlainStatistics, Transform
     limit : int
         Maximum number of categories of a column that have their own columns.
     decimal : {".", ","}, optional
-        Mark of decimals in numbers that are text; by default the values of each column decide.
+        Decimal mark in numbers that are text; by default the values of each column decide.
     day_first : bool, optional
         Whether 3/4/2026 is in April; by default the values of each column decide.
     lags : sequence of int or (str, int)
-        For streams in time: further columns with the target of so many rows before each row, or with the value of a column,
+        For time series: adds columns with the target this many rows before each row, or with the value of another column, as in
         ``[1, 24, ("humidity", 1)]``.  Only learned rows count; a row that is predicted follows the last of them.
     windows : sequence of int or (str, int)
-        In the same way, the mean of so many rows before each row.
+        In the same way, adds columns with the mean over this many rows before each row.
     time : str, optional
         The column of dates by which rows should be ordered; by default the only one, if there are lags or windows.
 
@@ -153,7 +154,7 @@ class Encode(ReadsTables, TellsColumns, StoredEncode, PlainStatistics, Transform
         return self
 
     def fit_transform(self, X, y=None, task=None):
-        """Fit to the rows and encode them; each is scored by what the words of the rows before it told."""
+        """Fit to the rows and encode them; prose is scored by what was learned from the rows before."""
         learned = clone(self).begin(X, task or _task_of(y), y)
         before = learned._learn(X, lambda part, values: part.fit_transform(values), y)
         self.__dict__.pop("feature_names_in_", None)
@@ -173,7 +174,7 @@ class Encode(ReadsTables, TellsColumns, StoredEncode, PlainStatistics, Transform
     def learn_transform(self, X: Any, y: Any = None, task: str | None = None) -> Any:
         """Learn and encode the rows, each scaled with the statistics of the rows up to and including itself.
 
-        Prose is scored by what the rows before have told.  The task is that of the targets, unless it is given.
+        Prose is scored by what was learned from the rows before.  The task is that of the targets, unless it is given.
         """
         self.begin(X, task or _task_of(y), y)
         return self._learn(X, lambda part, values: part.learn_checked(values), y)
