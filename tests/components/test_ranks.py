@@ -17,7 +17,8 @@ class Slow:
     def rank(self, scores: np.ndarray, label: int) -> float:
         counts = np.bincount(self.labels, minlength=self.classes) + 1.0
         share = -1.0
-        if counts.sum() >= 1024.0 and counts[label] < 0.5 * counts.sum() / self.classes:
+        uneven = 1.0 - np.square(counts / counts.sum()).sum() < 0.5 * (1.0 - 1.0 / self.classes)
+        if uneven and counts.sum() >= 1024.0 and counts[label] < 0.5 * counts.sum() / self.classes:
             others = np.array(self.scores[label])
             rates = [max(1.0 / 1024.0, 1.0 / (n + self.classes)) for n in range(len(others))]
             weights = [rate * np.prod(1.0 - np.array(rates[n + 1 :])) for n, rate in enumerate(rates)]
@@ -50,7 +51,7 @@ class Slow:
 def test_shares_are_those_of_the_slow_version(classes):
     rng = np.random.default_rng(classes)
     n = 1400
-    labels = rng.choice(classes, n, p=np.r_[np.full(classes - 1, 0.95 / (classes - 1)), 0.05])
+    labels = rng.choice(classes, n, p=np.r_[0.95 - 0.15 * (classes - 2) / 2, np.full(classes - 2, 0.075), 0.05])
     scores = rng.normal(size=(classes, n)) + 2.0 * (np.arange(classes)[:, np.newaxis] == labels)
     if classes == 2:
         scores = np.array([-scores[1], scores[1]])
@@ -58,8 +59,14 @@ def test_shares_are_those_of_the_slow_version(classes):
     found = [rank(ranks, scores[1:] if classes == 2 else scores, j, labels[j]) for j in range(n)]
     expected = [slow.rank(scores[:, j], labels[j]) for j in range(n)]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    assert (np.array(found)[labels == classes - 1][-10:] >= 0.0).all()
-    assert (np.array(found)[labels < classes - 1] == -1.0).all()
+    assert (np.array(found)[labels > 0][-10:] >= 0.0).all()
+    assert (np.array(found)[labels == 0] == -1.0).all()
+
+
+def test_nothing_is_ranked_where_classes_are_even():
+    rng = np.random.default_rng(0)
+    ranks, labels = new_ranks(3), rng.choice(3, 3000, p=[0.5, 0.45, 0.05])
+    assert {rank(ranks, rng.normal(size=(3, 1)), 0, label) for label in labels} == {-1.0}
 
 
 def test_falls_are_those_of_the_slow_version():

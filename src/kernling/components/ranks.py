@@ -3,7 +3,7 @@
 Where a class is rare, the answer is nearly always another one, so mistakes stay as they are when the rule changes.  What
 changes is how many other events the model ranks above those of the class.  That share is estimated for each of its events, from
 the mean and the deviation of the scores of the latest other events; its mean is one minus the area under the ROC curve, and
-does not depend on how frequent the class is.
+does not depend on how frequent the class is.  Where classes are more even, mistakes tell enough.
 
 While nothing changes, the place of a new share among the latest ones is equally likely to be any, whatever their distribution,
 so a bet on higher places gains nothing on average (V. Vovk, I. Nouretdinov and A. Gammerman: Testing Exchangeability On-Line.
@@ -32,7 +32,7 @@ MATURE = 1024.0  # events, before which nothing is ranked
 SLOWEST = 1.0 / 1024.0  # the least weight of an event in means and deviations
 NORMAL = 1.702  # the logistic function of this multiple of a number is nearly the normal distribution function
 LEAST = 1e-12  # variance of scores
-EVEN = 0.5  # evenness of the classes, from which comparisons take no longer
+EVEN = 0.5  # evenness of the classes, from which mistakes tell enough
 LATEST = 256  # shares that a new one is compared with
 FEWEST = 20  # of these, before which nothing is bet
 BET = 0.95  # of the capital, on the highest place
@@ -75,6 +75,8 @@ def pace(ranks):
 def rank(ranks, outputs, j, label):
     """Return the share of other events that are ranked above event j, or -1 if its class is not rare; learn its scores.
 
+    None is if mistakes tell enough: a successor costs time.
+
     Examples
     --------
     >>> import numpy as np
@@ -89,7 +91,7 @@ def rank(ranks, outputs, j, label):
     for k in range(classes):
         total += ranks.seen[k]
     share = -1.0
-    if total >= MATURE and ranks.seen[label] * classes < RARE * total:
+    if total >= MATURE and ranks.seen[label] * classes < RARE * total and pace(ranks) < 1.0:
         away = (_score(outputs, j, label) - ranks.mean[label]) / np.sqrt(max(ranks.variance[label], LEAST))
         share = 1.0 / (1.0 + np.exp(min(NORMAL * away, 700.0)))
     for k in range(classes):
