@@ -59,9 +59,10 @@ def test_models_take_turns_when_all_threads_are_busy(start, monkeypatch):
     jobs = [service.learn(name, events(500, seed=1)) for name in slow]
     while len(turns) < len(slow):  # all threads are busy
         assert not any(job.done() for job in jobs)
+    waits, add = threading.Event(), service._learners.add
+    monkeypatch.setattr(service._learners, "add", lambda one: (add(one), waits.set()))
     quick = service.learn("quick", [GOOD])
-    while service.jobs.waiting:  # until it is written, and waits for its turn
-        pass
+    assert waits.wait(60)  # until it is written, and waits for its turn
     goes_on.set()
     quick.result(timeout=60)
     assert [job.result(timeout=60)["learned"] for job in jobs] == [500] * len(slow)

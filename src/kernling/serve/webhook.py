@@ -123,17 +123,18 @@ class Webhook:
         """Post a message once; return why it could not be delivered, or None, and whether it is useless to try again."""
         kind = http.client.HTTPSConnection if self._address.is_secure else http.client.HTTPConnection
         connection = kind(self._address.host, self._address.port, timeout=SECONDS)
-        late = threading.Timer(SECONDS, _end, (connection,))  # the timeout above is for each part of an answer
-        late.daemon = True
-        late.start()
+        is_late = threading.Event()
+        timer = threading.Timer(SECONDS, _end, (connection, is_late))  # the timeout above is for each part of an answer
+        timer.daemon = True
+        timer.start()
         try:
             connection.request("POST", self._address.path, body, {"Content-Type": "application/json"})
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
-            is_late = late.finished.is_set()
-            return f"no answer within {SECONDS:g} seconds" if is_late else first_line(error) or type(error).__name__, False
+            why = f"no answer within {SECONDS:g} seconds" if is_late.is_set() else first_line(error) or type(error).__name__
+            return why, False
         finally:
-            late.cancel()
+            timer.cancel()
             connection.close()
         return (None, False) if 200 <= status < 300 else (f"the answer was {status}", status not in AGAIN)
 
@@ -143,8 +144,9 @@ class Webhook:
         self._tell(model, f"an alarm was not delivered: {why}")
 
 
-def _end(connection: http.client.HTTPConnection) -> None:
-    """End a connection that another thread reads from."""
+def _end(connection: http.client.HTTPConnection, is_late: threading.Event) -> None:
+    """End a connection that another thread reads from, and tell it why."""
+    is_late.set()
     sock = connection.sock
     if sock is not None:
         with suppress(OSError):  # it has just been closed
