@@ -30,17 +30,17 @@ def changing(n: int, change: int, seed: int = 0, values: bool = False, least: fl
 
 
 @pytest.mark.parametrize(
-    ("cls", "least"),
+    ("cls", "n", "change", "least"),
     [
-        (kl.AutoClassifier, 0.3),
-        pytest.param(kl.AutoClassifier, 1.4, marks=pytest.mark.long),  # one in twelve: losses are compared over more events
-        pytest.param(kl.AutoRegressor, 0.3, marks=pytest.mark.long),
+        (kl.AutoClassifier, 600, 330, 0.3),
+        pytest.param(kl.AutoClassifier, 1000, 530, 1.0, marks=pytest.mark.long),
+        pytest.param(kl.AutoRegressor, 600, 330, 0.3, marks=pytest.mark.long),
     ],
 )
-def test_a_succession_is_that_of_the_slow_version(cls, least, soon, monkeypatch):
+def test_a_succession_is_that_of_the_slow_version(cls, n, change, least, soon, monkeypatch):
     monkeypatch.setattr("oracles.auto.SETTLE", early.SETTLE)
     values = cls is kl.AutoRegressor
-    X, y = changing(600, 330, values=values, least=least)
+    X, y = changing(n, change, values=values, least=least)
     model = cls(points=15, window=40, memory=3000, block_size=16, gamma=0.4)
     oracle = Succeeding(
         lambda: (AutoValues if values else AutoClasses)(model.get_params(), 3, 1),
@@ -77,6 +77,17 @@ def test_blocks_chunks_and_single_events_lead_to_the_same_succession(cls, soon):
         assert [alarm[0::4] for alarm in other.rises_] == [alarm[0::4] for alarm in whole.rises_]
         np.testing.assert_allclose(other._scores(X[:50]), whole._scores(X[:50]), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(np.concatenate(parts).astype(float), said.astype(float), rtol=1e-6, atol=1e-6)
+
+
+def test_a_rise_while_the_successor_is_young_is_followed_by_another_successor():
+    """First the noise grows, then the rule changes; the successor that began in between has learned both rules."""
+    X, y = changing(4700, 4100, 1, values=True)
+    y += np.where(np.arange(4700) < 3000, 0.1, 0.4) * np.random.default_rng(1).normal(size=4700)
+    model = kl.AutoRegressor(points=50, window=100, memory=100_000).fit(X, y)
+    noise, rule = model.rises_
+    begun = noise.event + succession.DELAY
+    assert 3000 < noise.event < 4100 < rule.event < begun + succession.YOUNG
+    assert model.state_.successor.early.begun[0] == begun + succession.YOUNG + succession.DELAY
 
 
 def rare(n: int, change: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

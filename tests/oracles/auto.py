@@ -556,8 +556,8 @@ class Succeeding:
         rises, before, after = self.adwin.rises(loss)
         if rises:
             self.alarms.append((self.events, before, after, None))
-            if self.events >= (self.heir_begun if self.heir else self.begun) + self.young and not self.pending:
-                self.pending = self.events + self.delay
+            if not self.pending:
+                self.pending = max(self.events, (self.heir_begun if self.heir else self.begun) + self.young) + self.delay
         self.settle()
 
     def settle(self) -> None:
