@@ -8,7 +8,7 @@ from kernling.core.tiles import add_distances, add_products
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [1, 3, 16, 37])
-@pytest.mark.parametrize("rows, others", [(1, 1), (3, 5), (8, 64), (18, 131)])
+@pytest.mark.parametrize(("rows", "others"), [(1, 1), (3, 5), (8, 64), (18, 131)])
 def test_products(rows, others, d, dtype):
     rng = np.random.default_rng(d)
     A, B, start = rng.normal(size=(d + 1, rows + 2)), rng.normal(size=(d, others + 3)).astype(dtype), rows // 3
@@ -26,7 +26,7 @@ def test_products(rows, others, d, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [1, 3, 16, 37])
-@pytest.mark.parametrize("rows, others", [(1, 1), (3, 5), (8, 64), (18, 131)])
+@pytest.mark.parametrize(("rows", "others"), [(1, 1), (3, 5), (8, 64), (18, 131)])
 def test_distances(rows, others, d, dtype):
     rng = np.random.default_rng(d)
     X, B, shares = rng.normal(size=(rows, d)), rng.normal(size=(d, others + 3)).astype(dtype), rng.random(d)

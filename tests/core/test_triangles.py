@@ -5,8 +5,8 @@ import pytest
 
 from kernling.compiler import jit_exact
 from kernling.components.whitened import coefficients
-from kernling.core.tiles import add_products
-from kernling.core.triangles import add_product, solve, write_scores
+from kernling.core.tiles import add_product, add_products
+from kernling.core.triangles import solve, write_scores
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8, 67])

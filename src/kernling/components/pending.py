@@ -11,8 +11,8 @@ from ..compiler import inner_exact, jit_exact, shaped
 from ..core.limits import SCORE
 from ..core.shapes import declared
 from ..core.state import padded
-from ..core.tiles import TILE, add_products
-from ..core.triangles import FEW, add_product, solve, solve_back, solve_one, write_dots, write_score
+from ..core.tiles import TILE, add_product, add_products
+from ..core.triangles import FEW, solve, solve_back, solve_one, write_dots, write_score
 
 BLOCK = 256  # events that wait at most: more need fewer factors of S, but cost more each
 LIGHTEST = 1e-200  # weight of an event: for less, its noise would not be finite
@@ -99,9 +99,7 @@ def stage(sums, Z, targets, weights, scores):
                 c[i] = G[i, e - first] if several else 0.0
             if not several:
                 add_product(pending.whitened, places[e], Y, e, c)
-            if not _stage_event(
-                sums, c, before, places[e], targets[:, e], weights[e], stretch[e], spread[e], known[:, e], left[e], scores[:, e]
-            ):
+            if not _stage_event(sums, e, before, places[e], c, known, left, targets, weights, stretch, spread, scores):
                 return -1
     return count
 
@@ -118,6 +116,14 @@ def _power(base, exponent):
 @inner_exact
 def _stretch(Y, stretch, spread, left):
     """Multiply the columns of Y, and write the squared norms of what they become, twice."""
+    if spread.size == 1:  # without a loop for each number
+        total, z = 0.0, shaped(Y, (Y.shape[0],))
+        for k in range(z.size):
+            z[k] *= stretch[0]
+        for k in range(z.size):
+            total += z[k] * z[k]
+        spread[0] = left[0] = total
+        return
     for k in range(Y.shape[0]):
         y = Y[k]
         for e in range(spread.size):
@@ -140,8 +146,8 @@ def _write_columns(Z, Y, weights, places, pending):
 def _share(sums, Y, first, places, weights, G, known, left):
     """Compute at once what some events have in common with those before them.
 
-    That is their columns of C down to the first of their own places, and what follows for their scores and their pivots.  Below,
-    G is what is left to solve for.
+    That is their columns of C down to the first of their own places, and what follows for their scores and their pivots.
+    Below, G is what is left to solve for.
     """
     pending, before, b = sums.pending, places[0], places.size
     for i in range(G.shape[0]):
@@ -163,30 +169,30 @@ def _share(sums, Y, first, places, weights, G, known, left):
 
 
 @inner_exact
-def _stage_event(sums, c, before, place, targets, weight, stretch, spread, known, left, scores):
+def _stage_event(sums, e, before, place, c, known, left, targets, weights, stretch, spread, scores):
     """Compute the row of C of an event, and what is left of its targets; return whether its scores are within the limit.
 
-    Of what was computed before, ``known`` and ``left`` are the parts of the score and of the squared pivot.
+    Of what was computed before, ``known`` and ``left`` are the parts of the scores and of the squared pivot.
     """
-    pending = sums.pending
+    pending, weight, rest = sums.pending, weights[e], left[e]
     solve_one(pending.factor, c, before, place)
-    for o in range(scores.size):
-        rest = pending.rest[sums.places[o]]
+    for o in range(scores.shape[0]):
+        total, rests = known[o, e], pending.rest[sums.places[o]]
         for i in range(before, place):
-            known[o] += c[i] * rest[i]
-        scores[o] += known[o] / stretch
-        if weight > 0.0 and not abs(scores[o]) <= SCORE:
+            total += c[i] * rests[i]
+        scores[o, e] += total / stretch[e]
+        if weight > 0.0 and not abs(scores[o, e]) <= SCORE:
             return False
     if weight > 0.0:
         for i in range(before, place):
-            left -= c[i] * c[i]
+            rest -= c[i] * c[i]
             pending.factor[i, place] = c[i]
-        pivot = math.sqrt(1.0 / max(weight, LIGHTEST) + max(left, LEAST * spread))
+        pivot = math.sqrt(1.0 / max(weight, LIGHTEST) + max(rest, LEAST * spread[e]))
         pending.factor[place, place] = pivot
         pending.weights[place] = weight
-        for o in range(scores.size):
-            pending.targets[sums.places[o], place] = targets[o]
-            pending.rest[sums.places[o], place] = (targets[o] - scores[o]) * stretch / pivot
+        for o in range(scores.shape[0]):
+            pending.targets[sums.places[o], place] = targets[o, e]
+            pending.rest[sums.places[o], place] = (targets[o, e] - scores[o, e]) * stretch[e] / pivot
     return True
 
 

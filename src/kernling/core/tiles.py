@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiler import inline_exact, jit_exact
+from ..compiler import inline_exact, inner_exact, jit_exact
 
 TILE = 64  # rows of the second table that are computed with at once: as many as stay in the cache
 PANEL = 16  # columns, likewise
@@ -22,6 +22,9 @@ def add_products(sign, A, B, start, G):
 
     A and B may have more columns than G has rows and columns, and A more rows than B.
     """
+    if start == 0 and G.shape[0] == 1 and sign > 0.0:
+        add_product(B, G.shape[1], A[: B.shape[0]], 0, G[0])
+        return
     A, G = A[: B.shape[0], start : G.shape[0]], G[start:]
     tile, panel = np.empty((G.shape[0], TILE)), np.empty((PANEL, TILE))
     for first in range(0, G.shape[1], TILE):
@@ -37,10 +40,35 @@ def add_products(sign, A, B, start, G):
         save(tile, part)
 
 
+@inner_exact
+def add_product(A, count, B, e, g):
+    """Add the inner products of a column of B with the first ``count`` columns of A, which may have more rows, to g."""
+    n = B.shape[0]
+    done = n // 8 * 8
+    g = g[:count]
+    for k in range(0, done, 8):
+        a0, a1, a2, a3, a4, a5, a6, a7 = A[k], A[k + 1], A[k + 2], A[k + 3], A[k + 4], A[k + 5], A[k + 6], A[k + 7]
+        y0, y1, y2, y3 = B[k, e], B[k + 1, e], B[k + 2, e], B[k + 3, e]
+        y4, y5, y6, y7 = B[k + 4, e], B[k + 5, e], B[k + 6, e], B[k + 7, e]
+        for i in range(g.size):
+            half = (((g[i] + a0[i] * y0) + a1[i] * y1) + a2[i] * y2) + a3[i] * y3
+            g[i] = (((half + a4[i] * y4) + a5[i] * y5) + a6[i] * y6) + a7[i] * y7
+    for k in range(done, n):
+        a0, y0 = A[k], B[k, e]
+        for i in range(g.size):
+            g[i] += a0[i] * y0
+
+
 @jit_exact
 def add_distances(A, B, shares, G, H):
-    """Add distances along each column: G[i, e] += |A[c, i] - B[c, e]|, and times the share of the column to H if it has rows."""
+    """Add distances along each column c, G[i, e] += |A[c, i] - B[c, e]|, and times the column's share to H if it has rows."""
     (d, b), weighs = A.shape, H.shape[0] > 0
+    if b == 1:
+        if weighs:
+            _add_weighed(A, 0, 0, d, B, shares, G[0], H[0], G.shape[1])
+        else:
+            _add_distances(A, 0, 0, d, B, G[0], G.shape[1])
+        return
     tile, other, panel = np.empty((b, TILE)), np.empty((H.shape[0], TILE)), np.empty((PANEL, TILE))
     for first in range(0, G.shape[1], TILE):
         part, weighed = G[:, first : first + TILE], H[:, first : first + TILE]

@@ -82,25 +82,6 @@ def _solve_tiles(T, X, n):
 
 
 @inner_exact
-def add_product(A, count, B, e, g):
-    """Add the inner products of a column of B with the first ``count`` columns of A, which may have more rows, to g."""
-    n = B.shape[0]
-    done = n // 8 * 8
-    g = g[:count]
-    for k in range(0, done, 8):
-        a0, a1, a2, a3, a4, a5, a6, a7 = A[k], A[k + 1], A[k + 2], A[k + 3], A[k + 4], A[k + 5], A[k + 6], A[k + 7]
-        y0, y1, y2, y3 = B[k, e], B[k + 1, e], B[k + 2, e], B[k + 3, e]
-        y4, y5, y6, y7 = B[k + 4, e], B[k + 5, e], B[k + 6, e], B[k + 7, e]
-        for i in range(g.size):
-            half = (((g[i] + a0[i] * y0) + a1[i] * y1) + a2[i] * y2) + a3[i] * y3
-            g[i] = (((half + a4[i] * y4) + a5[i] * y5) + a6[i] * y6) + a7[i] * y7
-    for k in range(done, n):
-        a0, y0 = A[k], B[k, e]
-        for i in range(g.size):
-            g[i] += a0[i] * y0
-
-
-@inner_exact
 def solve_back(T, x, n):
     """x <- L^-T x for the first n numbers."""
     done = n // 4 * 4
