@@ -32,7 +32,7 @@ from .targets import Targets
 COVERAGE = 0.9  # of the intervals and sets in answers
 LEAST = 1e-300  # probability, whose logarithm is finite
 PAUSE = 0.1  # seconds between two copies for predictions, at least, while several requests are learned together
-UNASKED = 10.0  # pauses between two copies if nothing has been predicted since the first
+UNASKED = 10.0  # such pauses between two copies if nothing has asked for one since the first
 
 
 class Traits(NamedTuple):
@@ -245,7 +245,7 @@ class LiveModel:
         self._published_at = -math.inf
         self._is_crowded = False  # whether the last block was of several requests
         self._is_learning = False
-        self._is_asked = False  # whether something has been predicted since the last copy
+        self._is_asked = False  # whether something has asked for a copy since the last one
         self._size: int | None = None  # of the model, when it began to learn the current block in turns
         self._learning, self._copying = threading.Lock(), threading.Lock()
         self.claim = Claim()
@@ -262,6 +262,7 @@ class LiveModel:
     def published(self) -> State:
         """The state after the last block; while a block is learned, possibly an older one."""
         if not self._is_published:
+            self._is_asked = True
             with self._copying:
                 if not self._is_published and self._learning.acquire(blocking=False):
                     try:
