@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from kernling.compiler import jit_exact
 from kernling.components.whitened import coefficients
-from kernling.core.triangles import add_products, solve, write_scores
+from kernling.core.tiles import add_product, add_products
+from kernling.core.triangles import solve, write_scores
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8, 67])
@@ -34,14 +36,18 @@ def test_systems_are_solved_backwards_as_well(n):
 def test_products_and_scores_are_those_of_each_vector_alone(n):
     rng = np.random.default_rng(n)
     A, B, W = rng.normal(size=(n + 2, 140)), rng.normal(size=(n, 33)), rng.normal(size=(2, n))
-    G, scores = np.zeros((33, 137)), np.empty((2, 33))
-    add_products(A, 137, B, 0, 33, G)
+    G, scores = np.zeros((137, 33)), np.empty((2, 33))
+    add_products(1.0, A, B, 0, G)
     write_scores(W, n, B, scores)
-    np.testing.assert_allclose(G, B.T @ A[:n, :137], atol=1e-12)
     np.testing.assert_allclose(scores, W @ B, atol=1e-12)
     for j in (0, 32):
-        g, f, b = np.zeros((1, 137)), np.empty((2, 1)), B[:, j : j + 1].copy()
-        add_products(A, 137, b, 0, 1, g)
+        g, f, b = np.zeros(137), np.empty((2, 1)), B[:, j : j + 1].copy()
+        product_alone(A, B, j, g)
         write_scores(W, n, b, f)
-        np.testing.assert_array_equal(g[0], G[j])
+        np.testing.assert_array_equal(g, G[:, j])
         np.testing.assert_array_equal(f[:, 0], scores[:, j])
+
+
+@jit_exact
+def product_alone(A, B, e, g):
+    add_product(A, g.size, B, e, g)

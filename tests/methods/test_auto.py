@@ -66,6 +66,33 @@ def test_events_one_by_one_lead_to_the_model_of_one_call(cls):
     assert single.n_stored_ == whole.n_stored_
 
 
+@pytest.mark.parametrize("options", [{"dtype": "float32", "window": 11}, {"window": 150}], ids=str)
+@pytest.mark.parametrize(("cls", "classes"), [(kl.AutoClassifier, 2), (kl.AutoClassifier, 3), (kl.AutoRegressor, 0)])
+def test_calls_of_any_length_lead_to_the_same_bits(cls, classes, options):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(900, 37))
+    values = X[:, 0] * X[:, 1] + X[:, 2]
+    y = np.digitize(values, np.linspace(-0.5, 0.5, classes)[: classes - 1]) if classes else values
+    weights = rng.choice([0.0, 0.5, 1.0, 1.0, 3.0], size=len(X))
+    more = {"classes": np.unique(y)} if classes else {}
+
+    def learned(lengths):
+        model, first = cls(points=70, memory="1MB", **options), 0
+        for length in lengths:
+            part = slice(first, first + length)
+            model.partial_fit(X[part], y[part], sample_weight=weights[part], **more)
+            first += length
+        assert first == len(X)
+        return flatten(states.trimmed(model._state))
+
+    whole = learned([900])
+    for lengths in ([1] * 900, [2, 3, 4, 5, 6, 7, 8, 9, 16] * 15, [64, 65, 70, 1, 200, 300, 100, 100]):
+        other = learned(lengths)
+        assert whole.keys() == other.keys()
+        for name, array in whole.items():
+            np.testing.assert_array_equal(other[name], array, err_msg=f"{name}, {lengths[:3]}")
+
+
 def test_memory_is_constant_from_the_first_event_on():
     X, y = moving(3000)
     model = kl.AutoClassifier(**SMALL).partial_fit(X[:1], y[:1], classes=[0, 1])

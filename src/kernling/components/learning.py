@@ -13,13 +13,12 @@ import numpy as np
 
 from ..compiler import UNIT, bind, by_address, inner_exact, jit_exact, shaped
 from ..core import state as states
-from ..core.expansion import EVENTS, Expansion
+from ..core.expansion import EVENTS
 from ..core.kernels import Kernel
 from ..core.limits import LARGEST, Diverged
 from ..core.rows import copy_numbers, row_of
 from . import archive, bins, early, least_squares, line, one_by_one, window
 from .combination import REACH, mean_of
-from .early import Early
 from .experts import LINEAR, LINEAR_RECENT, NOVELTY, Experts
 from .latest import keep_latest
 from .least_squares import RENEW, LeastSquares, class_targets
@@ -365,19 +364,32 @@ class Binned(NamedTuple):
     sums: Held
 
 
-class Counts(NamedTuple):
-    """All that ``until_due`` reads of experts, as they name it: Python passes this in a tenth of the time."""
+class Age(NamedTuple):
+    """What experts know of when they began."""
 
-    model: Expansion
+    count: np.ndarray  # type: ignore[assignment]
+    begun: np.ndarray
+
+
+class Clock(NamedTuple):
+    """The count of events."""
+
+    clock: np.ndarray
+
+
+class Counts(NamedTuple):
+    """All that ``until_due`` reads of experts, as they name it: Python passes this in a small part of the time."""
+
+    model: Clock
     kernel_squares: Held
     bins: Binned
-    early: Early
+    early: Age
 
     @classmethod
     def of(cls, experts: Experts) -> Counts:
         """Return the counts of experts."""
         kernel, steps = (Held(sums.size, sums.record) for sums in (experts.kernel_squares, experts.bins.sums))
-        return cls(experts.model, kernel, Binned(steps), experts.early)
+        return cls(Clock(experts.model.clock), kernel, Binned(steps), Age(experts.early.count, experts.early.begun))
 
 
 @inner_exact

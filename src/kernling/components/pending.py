@@ -11,9 +11,9 @@ from ..compiler import inner_exact, jit_exact, shaped
 from ..core.limits import SCORE
 from ..core.shapes import declared
 from ..core.state import padded
-from ..core.triangles import add_products, solve, solve_back, solve_one, write_dots, write_score
+from ..core.tiles import TILE, add_product, add_products
+from ..core.triangles import FEW, solve, solve_back, solve_one, write_dots, write_score
 
-TILE = 64  # events whose products are computed at once
 BLOCK = 256  # events that wait at most: more need fewer factors of S, but cost more each
 LIGHTEST = 1e-200  # weight of an event: for less, its noise would not be finite
 LEAST = 1e-14  # of z'A^-1 z, which is rounding: no less is left of it when what is known is subtracted
@@ -73,28 +73,33 @@ def stage(sums, Z, targets, weights, scores):
     Z is (features, events); targets, and scores before each event was learned, are (outputs, events).  Events of weight 0 are
     only scored.  Nothing has changed until ``commit``.
     """
-    n, b = Z.shape
-    held, pending, keep = sums.size[WAITING], sums.pending, sums.record[KEEP]
-    Y, c, stretch = np.empty((n, b)), np.empty((b, held + b + 1)), np.empty(b)
-    places = np.empty(b, np.int64)
+    (n, b), outputs, pending = Z.shape, scores.shape[0], sums.pending
+    held, keep = sums.size[WAITING], sums.record[KEEP]
+    Y, stretch, spread, places = np.empty((n, b)), np.empty(b), np.zeros(b), np.empty(b, np.int64)
+    c, shared = np.empty(held + b), np.empty((held + b) * TILE)
+    known, left = np.zeros((outputs, b)), np.empty(b)
     count = 0
     for e in range(b):
         places[e] = held + count
         count += 1 if weights[e] > 0.0 else 0
         stretch[e] = 1.0 / math.sqrt(_power(keep, held + count))
     whiten(sums, Z, Y)
-    if keep < 1.0:
-        for k in range(n):
-            for e in range(b):
-                Y[k, e] *= stretch[e]
-    for o in range(scores.shape[0]):
+    _stretch(Y, stretch, spread, left)
+    for o in range(outputs):
         write_score(sums.weights[sums.places[o]], min(n, sums.size[BASE]), Z, scores[o])
     _write_columns(Z, Y, weights, places, pending)
     for first in range(0, b, TILE):
         last = min(first + TILE, b)
-        _write_products(pending.whitened, places[last - 1] + 1, Y, first, last, c)
+        several, before = last - first > FEW, places[first] if last - first > FEW else 0
+        G = shaped(shared, (places[last - 1], last - first))
+        if several:
+            _share(sums, Y, first, places[first:last], weights[first:last], G, known[:, first:last], left[first:last])
         for e in range(first, last):
-            if not _stage_event(sums, Y, e, places[e], targets, weights[e], stretch[e], c[e], scores):
+            for i in range(before, places[e]):
+                c[i] = G[i, e - first] if several else 0.0
+            if not several:
+                add_product(pending.whitened, places[e], Y, e, c)
+            if not _stage_event(sums, e, before, places[e], c, known, left, targets, weights, stretch, spread, scores):
                 return -1
     return count
 
@@ -109,6 +114,26 @@ def _power(base, exponent):
 
 
 @inner_exact
+def _stretch(Y, stretch, spread, left):
+    """Multiply the columns of Y, and write the squared norms of what they become, twice."""
+    if spread.size == 1:  # without a loop for each number
+        total, z = 0.0, shaped(Y, (Y.shape[0],))
+        for k in range(z.size):
+            z[k] *= stretch[0]
+        for k in range(z.size):
+            total += z[k] * z[k]
+        spread[0] = left[0] = total
+        return
+    for k in range(Y.shape[0]):
+        y = Y[k]
+        for e in range(spread.size):
+            y[e] *= stretch[e]
+            spread[e] += y[e] * y[e]
+    for e in range(spread.size):
+        left[e] = spread[e]
+
+
+@inner_exact
 def _write_columns(Z, Y, weights, places, pending):
     for k in range(Z.shape[0]):
         z, y = pending.features[k], pending.whitened[k]
@@ -117,40 +142,57 @@ def _write_columns(Z, Y, weights, places, pending):
                 z[places[e]], y[places[e]] = Z[k, e], Y[k, e]
 
 
-@inner_exact
-def _write_products(whitened, count, Y, first, last, c):
-    for e in range(first, last):
-        for i in range(count):
-            c[e, i] = 0.0
-    add_products(whitened, count, Y, first, last, c)
+@jit_exact
+def _share(sums, Y, first, places, weights, G, known, left):
+    """Compute at once what some events have in common with those before them.
+
+    That is their columns of C down to the first of their own places, and what follows for their scores and their pivots.
+    Below, G is what is left to solve for.
+    """
+    pending, before, b = sums.pending, places[0], places.size
+    for i in range(G.shape[0]):
+        for e in range(b):
+            G[i, e] = 0.0
+    add_products(1.0, pending.whitened, Y[:, first : first + b], 0, G)
+    solve(pending.factor, G, before)
+    for i in range(before):
+        column = pending.factor[i]
+        for e in range(b):
+            left[e] -= G[i, e] * G[i, e]
+            if weights[e] > 0.0:
+                column[places[e]] = G[i, e]
+        for o in range(known.shape[0]):
+            rest = pending.rest[sums.places[o], i]
+            for e in range(b):
+                known[o, e] += G[i, e] * rest
+    add_products(-1.0, pending.factor, G[:before], before, G)
 
 
 @inner_exact
-def _stage_event(sums, Y, e, place, targets, weight, stretch, c, scores):
-    """Compute the row of C of an event, and what is left of its targets; return whether its scores are within the limit."""
-    pending = sums.pending
-    solve_one(pending.factor, c, place)
+def _stage_event(sums, e, before, place, c, known, left, targets, weights, stretch, spread, scores):
+    """Compute the row of C of an event, and what is left of its targets; return whether its scores are within the limit.
+
+    Of what was computed before, ``known`` and ``left`` are the parts of the scores and of the squared pivot.
+    """
+    pending, weight, rest = sums.pending, weights[e], left[e]
+    solve_one(pending.factor, c, before, place)
     for o in range(scores.shape[0]):
-        known, rest = 0.0, pending.rest[sums.places[o]]
-        for i in range(place):
-            known += c[i] * rest[i]
-        scores[o, e] += known / stretch
+        total, rests = known[o, e], pending.rest[sums.places[o]]
+        for i in range(before, place):
+            total += c[i] * rests[i]
+        scores[o, e] += total / stretch[e]
         if weight > 0.0 and not abs(scores[o, e]) <= SCORE:
             return False
     if weight > 0.0:
-        spread = 0.0
-        for k in range(Y.shape[0]):
-            spread += Y[k, e] * Y[k, e]
-        known = spread
-        for i in range(place):
-            known -= c[i] * c[i]
+        for i in range(before, place):
+            rest -= c[i] * c[i]
             pending.factor[i, place] = c[i]
-        pivot = math.sqrt(1.0 / max(weight, LIGHTEST) + max(known, LEAST * spread))
+        pivot = math.sqrt(1.0 / max(weight, LIGHTEST) + max(rest, LEAST * spread[e]))
         pending.factor[place, place] = pivot
         pending.weights[place] = weight
         for o in range(scores.shape[0]):
             pending.targets[sums.places[o], place] = targets[o, e]
-            pending.rest[sums.places[o], place] = (targets[o, e] - scores[o, e]) * stretch / pivot
+            pending.rest[sums.places[o], place] = (targets[o, e] - scores[o, e]) * stretch[e] / pivot
     return True
 
 
@@ -228,14 +270,20 @@ def write_weights_of(sums, o, left, turned, w):
 def write_leverages(sums, Z, out):
     """Write z'A^-1 z for the columns of Z: the uncertainty there, as a multiple of the noise."""
     (n, b), held, keep = Z.shape, sums.size[WAITING], sums.record[KEEP]
-    Y, c = np.empty((n, b)), np.empty((b, held))
+    Y, C = np.empty((n, b)), np.zeros((held, b))
     whiten(sums, Z, Y)
-    _write_products(sums.pending.whitened, held, Y, 0, b, c)
+    if b == 1:
+        add_product(sums.pending.whitened, held, Y, 0, shaped(C, (held,)))
+    else:
+        add_products(1.0, sums.pending.whitened, Y, 0, C)
+    solve(sums.pending.factor, C, held)
     for e in range(b):
-        solve_one(sums.pending.factor, c[e], held)
         out[e] = 0.0
-        for k in range(n):
+    for k in range(n):
+        for e in range(b):
             out[e] += Y[k, e] * Y[k, e]
-        for i in range(held):
-            out[e] -= c[e, i] * c[e, i]
+    for i in range(held):
+        for e in range(b):
+            out[e] -= C[i, e] * C[i, e]
+    for e in range(b):
         out[e] = max(out[e], 0.0) / _power(keep, held)

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..compiler import inline, inner_exact, jit_exact
+from ..compiler import inline, inline_exact, inner_exact, jit_exact, shaped
 from ..core.expansion import check_room
 from ..core.kernels import Kernel, transform
 from ..core.matrices import squared_norms
 from ..core.shapes import are_norms, declared
 from ..core.state import Widening, padded
+from ..core.tiles import TILE, add_distances, add_products
 from ..core.triangles import dot
 from ..core.vector import exp
 
@@ -39,6 +40,7 @@ KINDS = 2  # of kernels: the model's, and that of the city-block distance
 CITY = 0.25  # the rate of the latter, over the root of gamma
 NEIGHBOURS = 5
 NEAR = 1e-3  # logarithm of a kernel value around which neighbours count as equally near
+ROOM = 2**16  # pairs of a row and a stored event that are measured at once
 FAR = 1e-30  # kernel value below which all events are as far: float32 has no smaller ones with all digits
 TIE, TIE_32 = 1e-10, 1e-5  # two events are as near if the ratio of their kernel values is 1 up to this
 
@@ -133,23 +135,22 @@ def city_rate(kernel: Kernel) -> float:
 
 
 @inner_exact
-def _view(window, kernel, x, norm, values):
-    """Write the values of both kernels and their powers, (views, events)."""
+def _to_kernel_values(window, kernel, distances):
+    """Convert city-block distances to kernel values."""
+    rate = CITY * math.sqrt(kernel.gamma)
+    for k in range(window.place[SIZE]):
+        distances[k] = exp(-rate * distances[k])
+
+
+@inner_exact
+def _view(window, kernel, norm, values):
+    """Write the values of both kernels and their powers, (views, events), where inner products and distances are."""
     n, powers = window.place[SIZE], window.coef.shape[0] // KINDS
-    products, distances, rate = values[0, :n], values[powers, :n], CITY * math.sqrt(kernel.gamma)
-    for k in range(n):
-        products[k] = distances[k] = 0.0
-    for c in range(x.size):
-        value, column = x[c], window.columns[c]
-        for k in range(n):
-            products[k] += value * column[k]
-        for k in range(n):
-            distances[k] += abs(value - column[k])
+    products = values[0, :n]
     for k in range(n):
         products[k] = max((norm + window.norms[k]) - 2.0 * products[k], 0.0)
     transform(kernel, products)
-    for k in range(n):
-        distances[k] = exp(-rate * distances[k])
+    _to_kernel_values(window, kernel, values[powers])
     for v in range(values.shape[0]):
         if v % powers > 0:
             wide, narrow = values[v - 1], values[v]
@@ -158,18 +159,40 @@ def _view(window, kernel, x, norm, values):
                 narrow[k] = square * square
 
 
+@jit_exact
+def _measure(window, X, shares, sums, own):
+    """Write the inner products and city-block distances of rows and stored events, (2, rows, events), and of pairs of rows.
+
+    With a third table, these are the distances with columns times ``shares``.
+    """
+    for kind in range(sums.shape[0]):
+        for j in range(X.shape[0]):
+            for k in range(sums.shape[2]):
+                sums[kind, j, k] = 0.0
+            for k in range(X.shape[0]):
+                own[kind, j, k] = 0.0
+    empty = 0 if sums.shape[0] > KINDS else X.shape[0]
+    add_products(1.0, X.T, window.columns, 0, sums[0])
+    add_products(1.0, X.T, X.T, 0, own[0])
+    last = sums.shape[0] - 1
+    add_distances(X.T, window.columns, shares, sums[1], sums[last, empty:])
+    add_distances(X.T, X.T, shares, own[1], own[last, empty:])
+
+
 @inner_exact
-def _view_without(window, kernel, x, stretch, values):
-    """Write the values of the kernel of the city-block distance before columns were multiplied by ``stretch``."""
-    n, rate = window.place[SIZE], CITY * math.sqrt(kernel.gamma)
-    for k in range(n):
-        values[k] = 0.0
-    for c in range(x.size):
-        value, column, share = x[c], window.columns[c], 1.0 / stretch[c]
-        for k in range(n):
-            values[k] += abs(value - column[k]) * share
-    for k in range(n):
-        values[k] = exp(-rate * values[k])
+def _fetch(sums, own, j, entered, count, values):
+    """Write what was measured of row j: with stored events, and with those rows that have taken their places since."""
+    known = sums[j]
+    for k in range(known.size):
+        values[k] = known[k]
+    for i in range(count):
+        values[entered[0, i]] = own[j, entered[1, i]]
+
+
+@inline_exact
+def _at_once(window, b):
+    """Return how many of some rows are measured at once."""
+    return max(1, min(b, TILE, ROOM // window.norms.size))
 
 
 @inner_exact
@@ -198,16 +221,30 @@ def learn_classes(window, kernel, X, norms, targets, weights, scores):
     """
     views, outputs = window.coef.shape[0], window.places.size
     values, f, entry = np.empty((views, window.norms.size)), np.empty(outputs), np.empty((views, outputs))
-    for j in range(X.shape[0]):
-        _view(window, kernel, X[j], norms[j], values)
-        stepped, n = False, window.place[SIZE]
-        for p in range(views):
-            for o in range(outputs):
-                f[o] = scores[p, o, j] = dot(window.coef[p, window.places[o]], values[p], 0, n)
-            if weights[j] > 0.0 and _margin_step(f, targets[j], weights[j], entry[p]):
-                stepped = True
-        if stepped:
-            _enter(window, X[j], norms[j], entry)
+    rows, shares = _at_once(window, X.shape[0]), np.empty(0)
+    measured, pairs = np.empty(KINDS * rows * window.norms.size), np.empty(KINDS * rows * rows)
+    entered = np.empty((2, rows), np.int64)
+    for first in range(0, X.shape[0], rows):
+        last, count = min(first + rows, X.shape[0]), 0
+        sums, own = (
+            shaped(measured, (KINDS, last - first, window.place[SIZE])),
+            shaped(pairs, (KINDS, last - first, last - first)),
+        )
+        _measure(window, X[first:last], shares, sums, own)
+        for j in range(first, last):
+            for kind in range(KINDS):
+                _fetch(sums[kind], own[kind], j - first, entered, count, values[kind * (views // KINDS)])
+            _view(window, kernel, norms[j], values)
+            stepped, n = False, window.place[SIZE]
+            for p in range(views):
+                for o in range(outputs):
+                    f[o] = scores[p, o, j] = dot(window.coef[p, window.places[o]], values[p], 0, n)
+                if weights[j] > 0.0 and _margin_step(f, targets[j], weights[j], entry[p]):
+                    stepped = True
+            if stepped:
+                entered[0, count], entered[1, count] = window.place[NEXT], j - first
+                count += 1
+                _enter(window, X[j], norms[j], entry)
 
 
 @inline
@@ -244,22 +281,45 @@ def learn_values(window, kernel, X, norms, stretch, targets, weights, found):
     """
     views = window.coef.shape[0]
     values, entry = np.empty((views, window.norms.size)), np.empty((views, VALUES))
-    kernel_values, near, largest = np.empty(window.norms.size), np.empty(window.norms.size), np.empty(NEIGHBOURS)
-    for j in range(X.shape[0]):
-        n, weight = window.place[SIZE], weights[j]
-        _view(window, kernel, X[j], norms[j], values)
-        _view_without(window, kernel, X[j], stretch, kernel_values)
-        rate = 1.0 - np.exp(weight * LOG_REST)  # as if the event came that often
-        for p in range(views):
-            found[p, j] = dot(window.coef[p, LMS], values[p], 0, n)
-            around = dot(window.coef[p, WEIGHT], values[p], 0, n) + LITTLE
-            found[views + p, j] = dot(window.coef[p, SUM], values[p], 0, n) / around
-            entry[p, LMS] = rate * (targets[j] - found[p, j])
-            entry[p, SUM] = weight * targets[j]
-            entry[p, WEIGHT] = weight
-        found[2 * views, j] = _nearest_few(window, kernel_values, near, largest)
-        if weight > 0.0:
-            _enter(window, X[j], norms[j], entry)
+    unstretched, near, largest = np.empty(window.norms.size), np.empty(window.norms.size), np.empty(NEIGHBOURS)
+    rows, shares, kinds = _at_once(window, X.shape[0]), np.empty(stretch.size), KINDS + 1
+    measured, pairs = np.empty(kinds * rows * window.norms.size), np.empty(kinds * rows * rows)
+    entered = np.empty((2, rows), np.int64)
+    for c in range(shares.size):
+        shares[c] = 1.0 / stretch[c]
+    for first in range(0, X.shape[0], rows):
+        last, count = min(first + rows, X.shape[0]), 0
+        sums, own = (
+            shaped(measured, (kinds, last - first, window.place[SIZE])),
+            shaped(pairs, (kinds, last - first, last - first)),
+        )
+        _measure(window, X[first:last], shares, sums, own)
+        for j in range(first, last):
+            for kind in range(KINDS):
+                _fetch(sums[kind], own[kind], j - first, entered, count, values[kind * (views // KINDS)])
+            _fetch(sums[KINDS], own[KINDS], j - first, entered, count, unstretched)
+            _view(window, kernel, norms[j], values)
+            _to_kernel_values(window, kernel, unstretched)
+            _learn_value(window, values, targets[j], weights[j], found[:, j], entry)
+            found[2 * views, j] = _nearest_few(window, unstretched, near, largest)
+            if weights[j] > 0.0:
+                entered[0, count], entered[1, count] = window.place[NEXT], j - first
+                count += 1
+                _enter(window, X[j], norms[j], entry)
+
+
+@inner_exact
+def _learn_value(window, values, target, weight, found, entry):
+    """Write what each view predicts, and the coefficients of the event."""
+    n, views = window.place[SIZE], window.coef.shape[0]
+    rate = 1.0 - np.exp(weight * LOG_REST)  # as if the event came that often
+    for p in range(views):
+        found[p] = dot(window.coef[p, LMS], values[p], 0, n)
+        around = dot(window.coef[p, WEIGHT], values[p], 0, n) + LITTLE
+        found[views + p] = dot(window.coef[p, SUM], values[p], 0, n) / around
+        entry[p, LMS] = rate * (target - found[p])
+        entry[p, SUM] = weight * target
+        entry[p, WEIGHT] = weight
 
 
 @inline

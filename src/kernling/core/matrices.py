@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler import jit, jit_exact, shaped
+from ..compiler import inner_exact, jit, jit_exact, shaped
 from . import kernels
 from .block import as_distances, products
 from .expansion import Expansion
 from .kernels import Kernel
+from .tiles import add_products
 
 STRIP = 1024  # points whose kernel values are computed at once
 
@@ -38,31 +39,42 @@ def values_in_order(kernel, A, a_norms, B, b_norms, out):
 
     Sums run in the order of the columns, and vector instructions along the rows of B.
     """
-    (n, d), b = A.shape, B.shape[0]
+    n, b = A.shape[0], B.shape[0]
     if n == 0 or b == 0:
         return
-    columns = np.empty((d, b))
-    for j in range(b):
-        for c in range(d):
-            columns[c, j] = B[j, c]
-    for k in range(n):
-        values, p = out[k], A[k]
-        if b == 1:
-            total = 0.0
-            for c in range(d):
-                total += p[c] * columns[c, 0]
-            values[0] = total
-        else:
+    values = shaped(out, (n * b,))
+    for i in range(values.size):
+        values[i] = 0.0
+    if b == 1:
+        _write_values_of_one(kernel, A, a_norms, B[0], np.float64(b_norms[0]), values)
+        return
+    add_products(1.0, A.T, B.T, 0, out[:n])
+    if kernels.is_isotropic(kernel):
+        for k in range(n):
+            own = out[k]
             for j in range(b):
-                values[j] = 0.0
-            for c in range(d):
-                factor, column = np.float64(p[c]), columns[c]
-                for j in range(b):
-                    values[j] += factor * column[j]
-        if kernels.is_isotropic(kernel):
-            for j in range(b):
-                values[j] = max((np.float64(a_norms[k]) + np.float64(b_norms[j])) - 2.0 * values[j], 0.0)
-    kernels.transform(kernel, shaped(out, (n * b,)))
+                own[j] = max((np.float64(a_norms[k]) + np.float64(b_norms[j])) - 2.0 * own[j], 0.0)
+    kernels.transform(kernel, values)
+
+
+@inner_exact
+def _write_values_of_one(kernel, A, norms, x, norm, out):
+    """Do the same for one row of B: four rows of A at once, since each sum waits for itself."""
+    done = A.shape[0] // 4 * 4
+    for k in range(0, done, 4):
+        p0, p1, p2, p3 = A[k], A[k + 1], A[k + 2], A[k + 3]
+        t0 = t1 = t2 = t3 = 0.0
+        for c in range(x.size):
+            value = np.float64(x[c])
+            t0, t1, t2, t3 = t0 + p0[c] * value, t1 + p1[c] * value, t2 + p2[c] * value, t3 + p3[c] * value
+        out[k], out[k + 1], out[k + 2], out[k + 3] = t0, t1, t2, t3
+    for k in range(done, A.shape[0]):
+        for c in range(x.size):
+            out[k] += np.float64(A[k, c]) * np.float64(x[c])
+    if kernels.is_isotropic(kernel):
+        for k in range(A.shape[0]):
+            out[k] = max((np.float64(norms[k]) + norm) - 2.0 * out[k], 0.0)
+    kernels.transform(kernel, out)
 
 
 def squared_norms(X: np.ndarray) -> np.ndarray:

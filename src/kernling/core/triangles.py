@@ -9,10 +9,12 @@ A lower triangle L is given by its columns: ``T[j, i]`` is ``L[i, j]``, for i >=
 
 from __future__ import annotations
 
-from ..compiler import inner, inner_exact, jit_exact, shaped
+import numpy as np
 
-TILE = 64  # vectors that are solved for at once: as many as stay in the cache
-STRIP = 128  # products that are added to at once, likewise
+from ..compiler import inner, inner_exact, jit_exact, shaped
+from .tiles import PANEL, TILE, add_rows, load, save
+
+FEW = 4  # vectors, up to which each is solved for alone
 
 
 @jit_exact
@@ -20,16 +22,29 @@ def solve(T, X, n):
     """X <- L^-1 X, for the columns of the first n rows of X, (n or more, vectors)."""
     b = X.shape[1]
     if b == 1:
-        solve_one(T, shaped(X, (n,)), n)
-        return
-    for first in range(0, b, TILE):
-        _solve_many(T, X, n, first, min(first + TILE, b))
+        solve_one(T, shaped(X, (n,)), 0, n)
+    elif b <= FEW:
+        _solve_each(T, X, n)
+    else:
+        _solve_tiles(T, X, n)
+
+
+@jit_exact
+def _solve_each(T, X, n):
+    x = np.empty(n)
+    for e in range(X.shape[1]):
+        for i in range(n):
+            x[i] = X[i, e]
+        solve_one(T, x, 0, n)
+        for i in range(n):
+            X[i, e] = x[i]
 
 
 @inner_exact
-def solve_one(T, x, n):
-    """x <- L^-1 x for the first n numbers."""
-    done = n // 4 * 4
+def solve_one(T, x, first, n):
+    """Do the same for one vector, of which the numbers before ``first`` are solved for and subtracted from the others."""
+    T, x = T[first:n, first:n], x[first:n]
+    done = x.size // 4 * 4
     for j in range(0, done, 4):
         t0, t1, t2, t3 = T[j], T[j + 1], T[j + 2], T[j + 3]
         for k in range(j, j + 4):
@@ -37,39 +52,33 @@ def solve_one(T, x, n):
             for i in range(k + 1, j + 4):
                 x[i] -= T[k, i] * x[k]
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
-        for i in range(j + 4, n):
+        for i in range(j + 4, x.size):
             x[i] = (((x[i] - t0[i] * x0) - t1[i] * x1) - t2[i] * x2) - t3[i] * x3
-    for k in range(done, n):
+    for k in range(done, x.size):
         x[k] /= T[k, k]
-        for i in range(k + 1, n):
+        for i in range(k + 1, x.size):
             x[i] -= T[k, i] * x[k]
 
 
-@inner_exact
-def _solve_many(T, X, n, first, last):
-    done = n // 4 * 4
-    for j in range(0, done, 4):
-        _solve_rows(T, X, j, j + 4, j + 4, first, last)
-        a0, a1, a2, a3 = X[j, first:last], X[j + 1, first:last], X[j + 2, first:last], X[j + 3, first:last]
-        for i in range(j + 4, n):
-            c0, c1, c2, c3 = T[j, i], T[j + 1, i], T[j + 2, i], T[j + 3, i]
-            x = X[i, first:last]
-            for e in range(x.size):
-                x[e] = (((x[e] - c0 * a0[e]) - c1 * a1[e]) - c2 * a2[e]) - c3 * a3[e]
-    _solve_rows(T, X, done, n, n, first, last)
-
-
-@inner_exact
-def _solve_rows(T, X, start, stop, n, first, last):
-    """Solve for some rows, and subtract their part from those up to n."""
-    for k in range(start, stop):
-        a, pivot = X[k, first:last], T[k, k]
-        for e in range(a.size):
-            a[e] /= pivot
-        for i in range(k + 1, n):
-            c, x = T[k, i], X[i, first:last]
-            for e in range(x.size):
-                x[e] -= c * a[e]
+@jit_exact
+def _solve_tiles(T, X, n):
+    tile, panel = np.empty((n, TILE)), np.empty((PANEL, TILE))
+    for first in range(0, X.shape[1], TILE):
+        part = X[:n, first : first + TILE]
+        whole = load(part, tile)
+        for start in range(0, n, PANEL):
+            stop = min(start + PANEL, n)
+            for k in range(start, stop):
+                a, x, pivot = panel[k - start], tile[k], T[k, k]
+                for e in range(whole):
+                    a[e] = x[e] / pivot
+                    x[e] = a[e]
+                for i in range(k + 1, stop):
+                    c, rest = T[k, i], tile[i]
+                    for e in range(whole):
+                        rest[e] -= c * a[e]
+            add_rows(-1.0, T, panel, start, stop, tile, stop, n, whole)
+        save(tile, part)
 
 
 @inner_exact
@@ -119,31 +128,6 @@ def write_dots(A, n, b, out):
         out[k], out[k + 1], out[k + 2], out[k + 3] = four_dots(A, k, b, 0, b.size)
     for k in range(done, n):
         out[k] = dot(A[k], b, 0, b.size)
-
-
-@jit_exact
-def add_products(A, count, B, start, stop, G):
-    """G += B'A for columns of B, which become rows of G, and the first ``count`` columns of A, which may have more rows."""
-    n = B.shape[0]
-    done = n // 8 * 8
-    for first in range(0, count, STRIP):
-        last = min(first + STRIP, count)
-        for k in range(0, done, 8):
-            a0, a1, a2, a3 = A[k, first:last], A[k + 1, first:last], A[k + 2, first:last], A[k + 3, first:last]
-            a4, a5, a6, a7 = A[k + 4, first:last], A[k + 5, first:last], A[k + 6, first:last], A[k + 7, first:last]
-            for e in range(start, stop):
-                y0, y1, y2, y3 = B[k, e], B[k + 1, e], B[k + 2, e], B[k + 3, e]
-                y4, y5, y6, y7 = B[k + 4, e], B[k + 5, e], B[k + 6, e], B[k + 7, e]
-                g = G[e, first:last]
-                for i in range(g.size):
-                    half = (((g[i] + a0[i] * y0) + a1[i] * y1) + a2[i] * y2) + a3[i] * y3
-                    g[i] = (((half + a4[i] * y4) + a5[i] * y5) + a6[i] * y6) + a7[i] * y7
-        for k in range(done, n):
-            a0 = A[k, first:last]
-            for e in range(start, stop):
-                y0, g = B[k, e], G[e, first:last]
-                for i in range(g.size):
-                    g[i] += a0[i] * y0
 
 
 @jit_exact

@@ -32,6 +32,7 @@ from .targets import Targets
 COVERAGE = 0.9  # of the intervals and sets in answers
 LEAST = 1e-300  # probability, whose logarithm is finite
 PAUSE = 0.1  # seconds between two copies for predictions, at least, while several requests are learned together
+UNASKED = 10.0  # such pauses between two copies if nothing has asked for one since the first
 
 
 class Traits(NamedTuple):
@@ -244,7 +245,8 @@ class LiveModel:
         self._published_at = -math.inf
         self._is_crowded = False  # whether the last block was of several requests
         self._is_learning = False
-        self._is_asked = False  # whether something has been predicted since the last copy
+        self._is_asked = False  # whether something has asked for a copy since the last one
+        self._size: int | None = None  # of the model, when it began to learn the current block in turns
         self._learning, self._copying = threading.Lock(), threading.Lock()
         self.claim = Claim()
         self._first: list[Block] = []  # rows collected until the model can start with them
@@ -260,6 +262,7 @@ class LiveModel:
     def published(self) -> State:
         """The state after the last block; while a block is learned, possibly an older one."""
         if not self._is_published:
+            self._is_asked = True
             with self._copying:
                 if not self._is_published and self._learning.acquire(blocking=False):
                     try:
@@ -271,7 +274,7 @@ class LiveModel:
     @property
     def is_recent(self) -> bool:
         """Whether the last copy is good enough for predictions: see ``recent``."""
-        return self._is_published or self._is_learning or (self._is_crowded and not self._is_due())
+        return self._is_published or self._is_learning or (self._is_crowded and not self._is_due(PAUSE))
 
     @property
     def recent(self) -> State:
@@ -279,8 +282,8 @@ class LiveModel:
         self._is_asked = True
         return self._published if self.is_recent else self.published
 
-    def _is_due(self) -> bool:
-        return time.monotonic() >= self._published_at + PAUSE
+    def _is_due(self, pause: float) -> bool:
+        return time.monotonic() >= self._published_at + pause
 
     def set_state(self, state: State) -> None:
         """Continue from a saved state."""
@@ -329,7 +332,8 @@ class LiveModel:
             try:
                 outcomes = yield from self._replaying(position, block)
                 self._is_crowded = len(block.pieces) > 1
-                if self._is_due() or not begun or (self._is_asked and not self._is_crowded):
+                pause = PAUSE * (1.0 if self._is_asked else UNASKED)
+                if self._is_due(pause) or not begun or (self._is_asked and not self._is_crowded):
                     self._publish()  # now, so that the next prediction need not wait for it
             finally:
                 self._is_learning = False
@@ -404,6 +408,7 @@ class LiveModel:
 
     def _teach_in_turns(self, block: Block) -> Generator[None, None, None]:
         """Learn a block, a few rows at a time; if that fails, the state is the one before the block."""
+        self._size = None
         rows, done = len(block.targets), self._share(block.targets)
         is_published = self._is_published and self._state.model is not None  # then there is a copy of what learning changes
         is_divided = done < rows
@@ -431,8 +436,11 @@ class LiveModel:
             return max(1, min(lacking, len(targets)))
         known = None if self.traits.targets.task == "regression" else self._state.progress.counts.keys()  # type: ignore[union-attr]
         last = last_step(self._state.model)
-        rows = share(targets, known, bytes_in_use(last))  # spare capacity included: the size without it takes a copy
-        return rows if rows == len(targets) else share(targets, known, last.nbytes_)
+        rows = share(targets, known, self._size or bytes_in_use(last))  # spare capacity included: without it takes a copy
+        if self._size is None and rows < len(targets):
+            self._size = last.nbytes_
+            rows = share(targets, known, self._size)
+        return rows
 
     def _teach(self, block: Block) -> None:
         self._is_published = False

@@ -54,6 +54,7 @@ TYPES = {
     np.int32: types.int32,
     float: types.float64,
 }
+LINE = 64  # bytes of a line of the cache, where arrays begin: a vector that crosses two lines is read in twice the time
 
 
 class Calls(Arithmetic):
@@ -258,16 +259,18 @@ class Calls(Arithmetic):
         lengths = [self.cast(one, types.int64).value for one in (shape.items if isinstance(shape, Group) else [shape])]
         data = stored_type(kind).as_pointer()
         view = View(types.Array(kind, len(lengths), "C"), ir.Constant(data, None), lengths, None)
-        count, size = self.size(view).value, word(item_size(view))
+        size = self.builder.mul(self.size(view).value, word(item_size(view)))
+        size = self.builder.add(size, word(LINE))
         if called is np.zeros:
-            memory = self._external("calloc", ADDRESS, [count, size])
+            memory = self._external("calloc", ADDRESS, [size, word(1)])
         else:
-            memory = self._external("malloc", ADDRESS, [self.builder.mul(count, size)])
+            memory = self._external("malloc", ADDRESS, [size])
         slot = self._slot(ADDRESS)
         self.slots_of_entry.store(ir.Constant(ADDRESS, None), slot)
         self.builder.store(memory, slot)
         self.allocated.append(slot)
-        return view._replace(data=self.builder.bitcast(memory, data))
+        skipped = self.builder.and_(self.builder.neg(self.builder.ptrtoint(memory, WORD)), word(LINE - 1))
+        return view._replace(data=self.builder.bitcast(self.builder.gep(memory, [skipped]), data))
 
     def _free(self) -> None:
         for slot in self.allocated:
