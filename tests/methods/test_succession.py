@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import kernling as kl
+from forgery import refuse_change
 from kernling.components import early, succession
 from kernling.estimators.contents import flatten
 from oracles.auto import AutoClasses, AutoValues, Succeeding
@@ -132,6 +133,17 @@ def test_a_model_saved_in_the_middle_goes_on_bit_for_bit(soon, tmp_path):
     np.testing.assert_array_equal(cut.predict_proba(X), whole.predict_proba(X))
     assert own.keys() == other.keys()
     assert cut.rises_ == whole.rises_
+
+
+def test_alarms_of_an_unknown_kind_are_refused(tmp_path):
+    """Their words could not be found."""
+    X, y = changing(100, 100)
+    model = kl.AutoClassifier(**SMALL).fit(X, y)
+    for kind in (-1.0, 0.5, 2.0, 1e300):
+        told = "no known kind" if kind > 0.0 else "not negative"
+        refuse_change(
+            model, "state.succession.alarms", lambda rows, kind=kind: rows + kind * np.eye(6)[5], told, tmp_path / "m.kern"
+        )
 
 
 def test_memory_for_a_successor_is_there_only_while_there_is_one(soon):

@@ -11,6 +11,7 @@ dropped.  Where classes are rare, few events tell which of the two is better, so
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
@@ -62,6 +63,11 @@ class Succession(NamedTuple):
     noted: Annotated[np.ndarray, "counts: 1"]  # how many there were
     # see LEAD and the rest above
     contest: Annotated[np.ndarray, "-5..5", "-1e6..1e6", "0..1e6", "0..1e5", "0..1e6", "counts", f"0..{SCORE**3}", "counts"]
+
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless all alarms are of known kinds."""
+        if not np.isin(self.alarms[:, KIND], range(len(WORDS))).all():
+            raise ValueError("an alarm of a rise is of no known kind")
 
     def latest(self) -> list[Rise]:
         """Return the latest alarms, the oldest first."""
