@@ -262,6 +262,43 @@ def test_a_model_rests_also_if_nothing_waits_yet(monkeypatch):
     assert len(jobs.take(10)) == 2
 
 
+def test_a_queue_that_is_closed_does_not_rest(monkeypatch):
+    clock = [1.0]
+    monkeypatch.setattr(queue.time, "monotonic", lambda: clock[0])
+    jobs = Jobs(rows=100, bytes=1000)
+    for _ in range(4):
+        jobs.put(Job("a"))
+    assert len(jobs.take(3)) == 3
+    clock[0] = 1.05
+    jobs.release("a")
+    monkeypatch.setattr(jobs._changed, "wait", lambda seconds: pytest.fail("it rests"))
+    jobs.close()
+    assert len(jobs.take(3)) == 1
+
+
+def test_what_was_left_in_the_queue_is_no_part_of_the_last_block(monkeypatch):
+    """A model that learns one request at a time has no reason to rest while others wait."""
+    clock = [1.0]
+    monkeypatch.setattr(queue.time, "monotonic", lambda: clock[0])
+    jobs = Jobs(rows=100, bytes=1000)
+    for _ in range(3):
+        jobs.put(Job("a"))
+    assert len(jobs.take(10, alone=lambda name: True)) == 1
+    clock[0] = 1.05
+    jobs.release("a")
+    assert jobs._lanes["a"].is_ready(10, 1.05)
+
+
+def test_a_queue_waits_no_time_for_a_model_that_is_learning(monkeypatch):
+    """Otherwise it would look again and again."""
+    jobs, waits = Jobs(rows=100, bytes=1000), []
+    jobs.put(Job("a"))
+    jobs.take(3)
+    monkeypatch.setattr(jobs._changed, "wait", lambda seconds: (waits.append(seconds), jobs.put(Job("b"))))
+    assert [job.name for job in jobs.take(3)] == ["b"]
+    assert waits == [None]
+
+
 def test_models_take_turns_in_the_queue_and_some_learn_alone():
     jobs = Jobs(rows=1000, bytes=1000)
     for name in "aaabbb":
@@ -283,6 +320,14 @@ def test_a_model_leaves_half_of_the_queue_to_others():
     jobs.put(Job("b", bytes=400))
     with pytest.raises(Refused, match="too many rows"):
         jobs.put(Job("b", bytes=300))
+
+
+def test_a_request_that_is_larger_than_the_queue_waits_alone():
+    jobs = Jobs(rows=8, bytes=1000)
+    jobs.put(Job("a", rows=[{}] * 20))
+    with pytest.raises(Refused, match="too many rows"):
+        jobs.put(Job("b"))
+    assert len(jobs.take(10)) == 1
 
 
 def test_new_classes_make_turns_shorter():
