@@ -500,6 +500,37 @@ def test_what_a_model_is_survives_damage_to_one_of_its_records(tmp_path):
     assert Survey(tmp_path).plan(1, None).definition == Definition("flights", {}, {"columns": {}})
 
 
+def journal_of_three(folder):
+    """A model of which three events were learned from a source, with a column that came with them."""
+    journal = Journal(folder)
+    with journal.commit():
+        journal.add_model(Definition("flights", {}, {"columns": {}}))
+    with journal.commit():
+        journal.define(1, Definition("flights", {}, {"columns": {"km": "numbers"}}), 3)
+        journal.append(1, Block({"km": np.arange(3.0)}, ["late"] * 3, (3,)), list("abc"))
+        journal.note(1, {"source": [7, {"place": 3}]})
+    journal.close()
+    return journal
+
+
+def test_what_a_model_became_with_a_block_is_needed_until_a_snapshot_has_the_block(tmp_path):
+    log = journal_of_three(tmp_path).log
+    definitions = [one for one in log.scan() if one.kind == DEFINITION]
+    for end, needed in ((0, [False, False, True, True]), (3, [False] * 4)):
+        log.cut(1, end)
+        assert [log.is_needed(one) for one in definitions[-4:]] == needed
+
+
+def test_a_source_is_read_again_from_before_what_was_lost(tmp_path):
+    journal_of_three(tmp_path)
+    assert Survey(tmp_path).plan(1, None).offsets == {"source": [7, {"place": 3}]}
+    path = next((tmp_path / "journal").glob("*.log"))
+    place = next(one.place for one in Log(tmp_path / "journal").scan() if one.kind == BLOCK)
+    path.write_bytes(path.read_bytes()[:place])
+    plan = Survey(tmp_path).plan(1, None)
+    assert (plan.total, [(one["first"], one["end"]) for one in plan.lost], plan.offsets) == (3, [(0, 3)], {})
+
+
 def test_a_number_whose_commit_failed_is_given_again(tmp_path):
     journal = Journal(tmp_path)
 
