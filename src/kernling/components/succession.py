@@ -92,11 +92,13 @@ class Succession(NamedTuple):
         """Return the latest alarms of both, each with the number of events of its own model; losses are watched anew."""
         merged = new_succession(len(self.ranks.seen))
         rows = {tuple(part.alarms[i % KEPT].tolist()) for part in (self, other) for i in range(int(min(part.noted[0], KEPT)))}
-        for row in sorted(rows)[-KEPT:]:
+        kept = sorted(rows)[-KEPT:]
+        for row in kept:
             merged.note(row)
-        shared = 0 if start is None else start.noted
-        merged.noted[:] = max(len(rows), int((self.noted + other.noted - shared)[0]))
-        merged.alarms[:] = np.roll(merged.alarms, int(merged.noted[0]) - len(rows), axis=0)
+        if len(kept) == KEPT:  # with fewer, these are all there were
+            shared = 0 if start is None else start.noted
+            merged.noted[:] = max(len(rows), int((self.noted + other.noted - shared)[0]))
+            merged.alarms[:] = np.roll(merged.alarms, int(merged.noted[0]) - KEPT, axis=0)
         return merged
 
     def decides(self, age: float) -> bool:
