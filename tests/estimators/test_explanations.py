@@ -187,6 +187,15 @@ def test_all_events_are_as_far_from_a_row_that_is_very_far(far, monkeypatch):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+def test_distances_that_are_lost_by_rounding_are_not_below_zero():
+    """From a row that is very far to one of the events: kernel values above 1 would be infinite."""
+    model = kl.AutoRegressor(standardise=False, memory=0, window=60, points=20, gamma=1.0).fit(X, VALUES)
+    far = np.random.default_rng(0).uniform(1e9, 2e9, size=(40, 4))
+    found = model.explain(X[-20:], far)
+    assert np.isfinite(found.values).all()
+    assert np.abs(found.values).max() < 1e3
+
+
 @pytest.mark.parametrize("name", ["two", "three", "values"])
 def test_neighbours_say_the_same_along_orders_as_of_each_row(autos, name, monkeypatch):
     """A group of two columns, which change together, and single ones."""
