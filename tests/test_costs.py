@@ -28,7 +28,8 @@ LATE = {
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 @pytest.mark.parametrize("cls", LATE, ids=lambda cls: cls.__name__)
-def test_late_classes_move_little_memory(cls, monkeypatch):
+@pytest.mark.parametrize("at_once", [False, True])
+def test_late_classes_move_little_memory(cls, at_once, monkeypatch):
     """Room for half as many more outputs is made at once, so all copies together are a few times what there is in the end.
 
     Only a few numbers for each output, and the targets of stored events, are copied for every class.
@@ -50,8 +51,11 @@ def test_late_classes_move_little_memory(cls, monkeypatch):
     n = 150
     X, labels = np.random.default_rng(0).normal(size=(n, 5)), np.random.default_rng(1).permutation(n)
     model = cls(**LATE[cls]).partial_fit(X[:1], labels[:1])
-    for x, label in zip(X[1:], labels[1:].tolist(), strict=True):
-        model.learn_one(x, label)
+    if at_once:
+        model.partial_fit(X[1:], labels[1:])
+    else:
+        for x, label in zip(X[1:], labels[1:].tolist(), strict=True):
+            model.learn_one(x, label)
     assert model.state_.model.outputs == n
     assert sum(moved) < 4 * states.nbytes(model.state_) + numbers * 8 * n * n / 2
     points = len(model.state_.model.points)

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
+import kernling as kl
+from kernling.compiler import jit_exact
 from kernling.components.ranks import have_fallen, new_ranks, pace, rank
+from kernling.components.succession import FADE, LEAD, WEIGHT, follow, new_succession
+from kernling.estimators.labels import widening
 
 
 class Slow:
@@ -93,3 +97,58 @@ def test_false_alarms_are_as_rare_as_the_theorem_says():
 def test_comparisons_take_longer_where_classes_are_uneven():
     for counts, expected in (([500, 500], 1.0), ([9900, 100], 0.0792), ([800, 100, 100], 1.0), ([9800, 100, 100], 0.119)):
         assert pace(new_ranks(len(counts))._replace(seen=np.array(counts, float))) == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_late_class_leaves_what_is_known_of_the_others():
+    known = new_ranks(2)._replace(seen=np.array([5.0, 6.0]), mean=np.array([-0.3, 0.3]), variance=np.array([0.5, 0.7]))
+    _, change = widening(np.array(["b", "d"]), "c")
+    ranks = known.widened(change)
+    assert (ranks.seen == [5.0, 1.0, 6.0]).all()
+    _, change = widening(np.array(["b", "c", "d"]), "a")
+    ranks = ranks.widened(change)
+    assert (ranks.seen == [1.0, 5.0, 1.0, 6.0]).all()
+    assert (ranks.mean == [0.0, -0.3, 0.0, 0.3]).all()
+    assert (ranks.variance == [0.0, 0.5, 0.0, 0.7]).all()
+    _, change = widening(np.array(["b"]), "a")  # the only class was that of the second label
+    assert (known.widened(change).seen == [6.0, 5.0]).all()
+
+
+def test_a_merged_model_has_ranked_nothing():
+    """Its scores are those of neither, and losses are watched anew."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    model = kl.AutoClassifier(points=10, window=20, memory=2000).fit(X, X[:, 0] > 1.5)
+    assert model.state_.succession.ranks.seen.sum() == 302.0
+    assert kl.merge([model, model]).state_.succession.ranks.seen.sum() == 2.0
+
+
+def test_either_of_two_classes_may_be_the_rare_one():
+    rng = np.random.default_rng(4)
+    labels = (rng.random(1500) < 0.03).astype(int)
+    scores = rng.normal(size=(1, 1500)) + labels
+    ranks, mirrored = new_ranks(2), new_ranks(2)
+    found = [rank(ranks, scores, j, labels[j]) for j in range(1500)]
+    assert found == [rank(mirrored, -scores, j, 1 - labels[j]) for j in range(1500)]
+    assert max(found) > 0.0
+
+
+@jit_exact
+def followed(succession, outputs, other, two, targets, weights, values, losses, shares):
+    return follow(succession, outputs, other, two, targets, weights, values, losses, shares)
+
+
+@pytest.mark.parametrize("leads", [False, True])
+def test_mistakes_and_ranks_are_those_of_what_answers(leads):
+    """The contest itself forgets more slowly where classes are uneven."""
+    held = new_succession(2)
+    held.ranks.seen[:], held.ranks.variance[:] = [3960.0, 40.0], 1.0
+    held.contest[LEAD] = 1.0 if leads else -1.0
+    said, losses, shares = np.array([[-2.0, -2.0]]), np.empty(2), np.empty(2)
+    speed = pace(held.ranks)
+    followed(held, said, np.array([[2.0, 2.0]]), True, np.array([1.0, 1.0]), np.ones(2), False, losses, shares)
+    assert (losses == (0.0 if leads else 1.0)).all()
+    assert ((shares < 0.1) == leads).all()
+    assert ((shares > 0.9) != leads).all()
+    assert (said == (2.0 if leads else -2.0)).all()
+    assert held.contest[WEIGHT] == pytest.approx(2.0 - FADE * speed, rel=1e-6)
+    assert speed < 0.1

@@ -132,3 +132,28 @@ def test_values_are_those_of_the_package_shap():
     game, terms = problem(7, 6, 1), products(8, 6, is_city=False)
     explainer = shap.ExactExplainer(said_by(terms), shap.maskers.Independent(game.background))
     np.testing.assert_allclose(of_products(game, terms).values, explainer(game.rows).values, rtol=1e-6, atol=1e-9)
+
+
+def by_many_nodes(game: Game, terms: Products) -> np.ndarray:
+    """Owen's formula with a hundred nodes: values of columns, (rows, columns, outputs)."""
+    times, weights = np.polynomial.legendre.leggauss(100)
+    times, weights = 0.5 * (times + 1.0), 0.5 * weights
+    own = np.exp(-terms.rate * np.square(game.rows[:, :, np.newaxis] - terms.points))
+    absent = np.exp(-terms.rate * np.square(game.background[:, :, np.newaxis] - terms.points)).mean(axis=0)
+    found = np.empty((*game.rows.shape, len(terms.coef)))
+    for j in range(game.size):
+        rest = np.delete(np.arange(game.size), j)
+        factors = absent[rest] + times[:, np.newaxis, np.newaxis, np.newaxis] * (own[:, rest] - absent[rest])
+        shares = (own[:, j] - absent[j]) * np.tensordot(weights, factors.prod(axis=2), (0, 0))
+        found[:, j] = shares @ terms.coef.T
+    return found
+
+
+@pytest.mark.parametrize("far", ["rows", "background"])
+def test_there_are_enough_nodes_where_all_factors_are_on_one_side(far):
+    """All players make terms smaller, or all larger."""
+    rng = np.random.default_rng(5)
+    near, distant = (0.05 * rng.normal(size=(2, 200)) + place for place in (0.0, 1.4))
+    game = Game(*((distant, near) if far == "rows" else (near, distant)), np.arange(200))
+    terms = Products(0.05 * rng.normal(size=(200, 5)), rng.random((OUTPUTS, 5)), 0.3, False)
+    np.testing.assert_allclose(of_products(game, terms).values, by_many_nodes(game, terms), rtol=1e-10)

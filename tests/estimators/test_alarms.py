@@ -15,10 +15,13 @@ from commands import call
 from forgery import forged, refuse_change
 from kernling.components.adwin import BUCKETS, ROWS
 from kernling.components.alarms import (
+    COLUMNS,
     CONSTANT,
     ERROR,
+    HELD,
     SPAN,
     SUSPECT,
+    WEIGHT,
     WINDOWS,
     Alarm,
     changes,
@@ -30,7 +33,7 @@ from kernling.components.alarms import (
     watch_events,
 )
 from kernling.components.alarms import VARIANCE as SPAN_VARIANCE
-from kernling.components.columns import WIDEST, _chances, new_columns, watch_rows
+from kernling.components.columns import WIDEST, Moved, _chances, new_columns, watch_rows
 from kernling.tables import Standardise
 from oracles.alarms import AgainstConstant, ColumnWatch, Rises
 
@@ -336,6 +339,32 @@ def test_alarms_of_one_call_are_in_the_order_of_their_events():
     found = [(5, ERROR, 0.1, 0.2, 0.0), (2, CONSTANT, 0.1, 0.2, 0.0), (2, ERROR, 0.1, 0.3, 0.0)]
     alarms = watch_events(new_watch(2), found, np.zeros((6, 1))).latest()
     assert [(one.event, one.what) for one in alarms] == [(2, "error"), (2, "constant"), (5, "error")]
+
+
+def test_an_alarm_in_the_place_of_another_has_only_its_own_columns():
+    watch = new_watch(2)
+    for event in range(16):
+        watch.note((event, COLUMNS, 0.1, 0.2, 0.0), [Moved(0, 0.2, 0.1, 0.0), Moved(1, 0.3, 0.1, 0.0)])
+    watch.note((16, ERROR, 0.1, 0.2, 0.0))
+    *others, last = watch.latest()
+    assert [alarm.event for alarm in others] == list(range(1, 16))
+    assert {tuple(alarm.columns) for alarm in others} == {(0, 1)}
+    assert last.columns == {}
+
+
+def test_events_of_each_class_are_still_its_own_after_a_late_class():
+    watch = new_watch(3)
+    watch.losses.counts[:] = [4.0, 5.0, 6.0]
+    assert watch.with_class(1).losses.counts.tolist() == [4.0, 0.0, 5.0, 6.0]
+
+
+def test_no_more_windows_are_held_than_there_is_room_for():
+    """A further rise, found while two windows wait for one to confirm the last, lets no more than three wait."""
+    losses, found = new_losses(0), np.empty(3)
+    losses.spans[WINDOWS], losses.spans[WEIGHT], losses.spans[SUSPECT], losses.spans[HELD] = 9.0, 7.0, 3.0, 2.0
+    assert confirm(losses, np.zeros(int(SPAN)), 0, found) == -1
+    assert losses.spans[SUSPECT] == 2.0
+    assert (losses.spans[HELD], losses.spans[WINDOWS]) == (0.0, 12.0)
 
 
 def test_the_constant_answer_is_the_first_of_the_most_frequent_classes():

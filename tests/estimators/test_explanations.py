@@ -166,17 +166,41 @@ def test_experts_with_a_formula_have_the_values_of_all_coalitions(autos, name):
         np.testing.assert_allclose(own.base, base, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", ["two", "three", "values"])
-def test_neighbours_say_the_same_along_orders_as_of_each_row(autos, name, monkeypatch):
-    """A group of two columns, which change together, and single ones."""
-    model, rows = autos[name], X[:3] + np.array([0.0, 100.0, 0.0, 0.0])
-    quick = model.explain(rows, groups=["a", "b", "a", "c"])
+def both_ways(model, rows, groups, monkeypatch):
+    """The explanation by distances that change by one column, and that by scores of whole rows."""
+    quick = model.explain(rows, groups=groups)
     whole = explaining.shapley.sampled
     monkeypatch.setattr(
         explaining.shapley, "sampled", lambda game, score, samples, rng, along: whole(game, score, samples, rng)
     )
-    slow = model.explain(rows, groups=["a", "b", "a", "c"])
+    slow = model.explain(rows, groups=groups)
     assert quick.error.any()
+    return quick, slow
+
+
+@pytest.mark.parametrize("far", [100.0, 1e3, 1e9])
+def test_all_events_are_as_far_from_a_row_that_is_very_far(far, monkeypatch):
+    """The nearest five are then the first ones."""
+    model = kl.AutoRegressor(standardise=False, memory=0, window=60, points=20, gamma=1.0).fit(X, VALUES)
+    rows = np.vstack([X[0] + far * np.array([1.0, -1.0, 0.0, 0.0]), X[1]])
+    for one, other in zip(*(found[:4] for found in both_ways(model, rows, None, monkeypatch)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_distances_that_are_lost_by_rounding_are_not_below_zero():
+    """From a row that is very far to one of the events: kernel values above 1 would be infinite."""
+    model = kl.AutoRegressor(standardise=False, memory=0, window=60, points=20, gamma=1.0).fit(X, VALUES)
+    far = np.random.default_rng(0).uniform(1e9, 2e9, size=(40, 4))
+    found = model.explain(X[-20:], far)
+    assert np.isfinite(found.values).all()
+    assert np.abs(found.values).max() < 1e3
+
+
+@pytest.mark.parametrize("name", ["two", "three", "values"])
+def test_neighbours_say_the_same_along_orders_as_of_each_row(autos, name, monkeypatch):
+    """A group of two columns, which change together, and single ones."""
+    model, rows = autos[name], X[:3] + np.array([0.0, 100.0, 0.0, 0.0])
+    quick, slow = both_ways(model, rows, ["a", "b", "a", "c"], monkeypatch)
     for one, other in zip(quick[:4], slow[:4], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 

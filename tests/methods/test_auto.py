@@ -378,6 +378,9 @@ def test_losses_of_merged_mixtures_add_up():
     found, begun, *others = (model.state_.mixture.losses for model in (merged, start, *parts))
     np.testing.assert_allclose(found, sum(others) - begun)
     assert merged.certificate()["log_loss_bound"] == pytest.approx(found.min() + np.log(5.0) - 600 * np.log1p(-0.001))
+    np.testing.assert_array_equal(merged.state_.mixture.seen, 1 + np.bincount(y))
+    twice = kl.merge([start, start])  # without a start, all events of both count
+    np.testing.assert_array_equal(twice.state_.mixture.seen, 1 + 2 * np.bincount(y[:200]))
 
 
 def test_a_merged_window_holds_the_latest_events_of_both_and_the_oldest_go_first():

@@ -158,6 +158,20 @@ def test_classes_that_come_late_are_as_if_they_had_been_known(forget):
     np.testing.assert_allclose(own.folded().moments, expected.folded().moments, atol=1e-8)
 
 
+@pytest.mark.parametrize("forget", [None, 100.0])
+@pytest.mark.parametrize("points", [20, 60])
+def test_losses_of_late_classes_are_those_of_known_ones(points, forget):
+    """Also where events wait; at most until a forgotten ridge comes back."""
+    X, y = np.random.default_rng(0).normal(size=(90, 3)), np.r_[np.arange(60) % 2, np.arange(30) % 7]
+    late, known = (kl.KRLSClassifier(gamma=1.0, points=points, forget=forget) for _ in range(2))
+    late.partial_fit(X, y)
+    known.partial_fit(X, y, classes=np.arange(7))
+    own, expected = late.state_.squares, known.state_.squares
+    assert len(own.losses) > 7 == len(expected.losses)  # there is room for another
+    np.testing.assert_allclose(own.losses[own.places], expected.losses, rtol=1e-9)
+    assert own.noise == pytest.approx(expected.noise, rel=1e-9)
+
+
 def test_forgetting_follows_what_moves():
     X, _ = stream("regression", 3000)
     y = np.where(np.arange(3000) < 1500, 1.0, -1.0) * np.sin(2.0 * X[:, 0])

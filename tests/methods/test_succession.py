@@ -5,7 +5,10 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import kernling as kl
+from forgery import refuse_change
+from kernling.compiler import jit_exact
 from kernling.components import early, succession
+from kernling.components.succession import ERROR, PENDING, RANK, Rise, Succession, new_succession, watch_losses
 from kernling.estimators.contents import flatten
 from oracles.auto import AutoClasses, AutoValues, Succeeding
 
@@ -145,6 +148,17 @@ def test_a_model_saved_in_the_middle_goes_on_bit_for_bit(soon, tmp_path):
     assert cut.rises_ == whole.rises_
 
 
+def test_alarms_of_an_unknown_kind_are_refused(tmp_path):
+    """Their words could not be found."""
+    X, y = changing(100, 100)
+    model = kl.AutoClassifier(**SMALL).fit(X, y)
+    for kind in (-1.0, 0.5, 2.0, 1e300):
+        told = "no known kind" if kind > 0.0 else "not negative"
+        refuse_change(
+            model, "state.succession.alarms", lambda rows, kind=kind: rows + kind * np.eye(6)[5], told, tmp_path / "m.kern"
+        )
+
+
 def test_memory_for_a_successor_is_there_only_while_there_is_one(soon):
     X, y = changing(1800, 400)
     model = kl.AutoClassifier(**SMALL).partial_fit(X[:300], y[:300])
@@ -225,3 +239,75 @@ def test_models_with_gammas_of_their_own_can_be_merged(soon):
         merged = kl.merge(pair, start=start)
         assert merged.gamma_ == pair[0].gamma_
         assert (merged.predict(X[1000:]) != y[1000:]).mean() < 0.35
+
+
+# ---------------------------------------------------------------------- the record of a succession
+
+
+def rises(*events: int, kind: int = ERROR, noted: int = 0) -> Succession:
+    """A record with alarms at these events, the first of which had this number."""
+    held = new_succession(2)
+    held.noted[0] = noted
+    for event in events:
+        held.note((event, 0.99, 0.1, 0.2, 0.0, kind))
+    return held
+
+
+@jit_exact
+def watched(held, losses, shares, events, began, times, found):
+    watch_losses(held, losses, shares, events, began, times, found)
+
+
+def watch_a_rise(held: Succession, began: float) -> None:
+    """Take in losses that rise, found at event 1544 of 2000."""
+    losses = np.repeat([0.1, 0.5], 500)
+    watched(held, losses, np.full(1000, -1.0), 2000.0, began, succession.times(), np.empty(3))
+
+
+def test_the_latest_alarms_take_the_place_of_the_oldest():
+    held = rises(*range(1, 17), kind=RANK)
+    held.replaced(90)
+    for _ in range(15):
+        held.note((91, 0.99, 0.1, 0.2, 92.0, RANK))
+    watch_a_rise(held, -2000.0)
+    assert held.latest()[-1] == Rise(
+        1544, pytest.approx(1.0, abs=1e-4), pytest.approx(0.1), pytest.approx(0.47, abs=0.01), None, "error"
+    )
+    assert len(held.latest()) == 16
+    held.replaced(2000)
+    held.replaced(2100)
+    assert held.latest()[-1].replaced == 2000  # the first successor after it
+
+
+@pytest.mark.parametrize("began", [-2000.0, 1544.0 - succession.YOUNG])
+def test_a_successor_begins_some_events_after_an_alarm(began):
+    held = rises()
+    watch_a_rise(held, began)
+    assert held.noted[0] == 1
+    assert held.contest[PENDING] == 1544 + succession.DELAY
+
+
+def test_merged_records_have_the_latest_alarms_of_both_in_order():
+    start = rises(5)
+    own, other = rises(5, *range(10, 30, 2)), rises(5, *range(11, 31, 2))
+    merged = own.merged(other, start, None)
+    assert [rise.event for rise in merged.latest()] == list(range(14, 30))
+    assert merged.noted[0] == 21
+    one = own.merged(own, own, None)  # a model and itself
+    assert one.latest() == own.latest()
+    assert one.noted[0] == 11
+
+
+def test_a_successor_that_waits_begins_after_the_clock_was_set():
+    held = rises()
+    assert held.retimed(0.5).contest[PENDING] == 0.0
+    held.contest[PENDING] = 101.0
+    assert held.retimed(0.5).contest[PENDING] == 51.0  # later than event 50, at which it may be set
+    assert held.contest[PENDING] == 101.0
+
+
+def test_a_successor_is_tried_for_longer_where_classes_are_uneven():
+    held = new_succession(2)
+    for seen, times in (([500.0, 500.0], 1.0), ([1850.0, 150.0], 1.802), ([9900.0, 100.0], 4.0)):
+        held.ranks.seen[:] = seen
+        assert succession.life(held) == pytest.approx(times * succession.LIFE, rel=1e-3)

@@ -47,6 +47,11 @@ def test_a_prediction_sees_the_request_before_it(model):
         assert model.recent.events == model.recent.model.t_ == count
 
 
+def test_a_copy_is_made_after_events_that_were_skipped(model):
+    model.skip_to(30, {"source": [1, {}]})
+    assert (model.published.position, model.published.offsets) == (30, {"source": [1, {}]})
+
+
 def test_while_requests_are_learned_together_predictions_may_use_an_older_copy(model, monkeypatch):
     model.learn(60, block(40, requests=4))
     assert model.recent.events == 20, "it is young enough"

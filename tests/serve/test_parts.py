@@ -262,6 +262,43 @@ def test_a_model_rests_also_if_nothing_waits_yet(monkeypatch):
     assert len(jobs.take(10)) == 2
 
 
+def test_a_queue_that_is_closed_does_not_rest(monkeypatch):
+    clock = [1.0]
+    monkeypatch.setattr(queue.time, "monotonic", lambda: clock[0])
+    jobs = Jobs(rows=100, bytes=1000)
+    for _ in range(4):
+        jobs.put(Job("a"))
+    assert len(jobs.take(3)) == 3
+    clock[0] = 1.05
+    jobs.release("a")
+    monkeypatch.setattr(jobs._changed, "wait", lambda seconds: pytest.fail("it rests"))
+    jobs.close()
+    assert len(jobs.take(3)) == 1
+
+
+def test_what_was_left_in_the_queue_is_no_part_of_the_last_block(monkeypatch):
+    """A model that learns one request at a time has no reason to rest while others wait."""
+    clock = [1.0]
+    monkeypatch.setattr(queue.time, "monotonic", lambda: clock[0])
+    jobs = Jobs(rows=100, bytes=1000)
+    for _ in range(3):
+        jobs.put(Job("a"))
+    assert len(jobs.take(10, alone=lambda name: True)) == 1
+    clock[0] = 1.05
+    jobs.release("a")
+    assert jobs._lanes["a"].is_ready(10, 1.05)
+
+
+def test_a_queue_waits_no_time_for_a_model_that_is_learning(monkeypatch):
+    """Otherwise it would look again and again."""
+    jobs, waits = Jobs(rows=100, bytes=1000), []
+    jobs.put(Job("a"))
+    jobs.take(3)
+    monkeypatch.setattr(jobs._changed, "wait", lambda seconds: (waits.append(seconds), jobs.put(Job("b"))))
+    assert [job.name for job in jobs.take(3)] == ["b"]
+    assert waits == [None]
+
+
 def test_models_take_turns_in_the_queue_and_some_learn_alone():
     jobs = Jobs(rows=1000, bytes=1000)
     for name in "aaabbb":
@@ -283,6 +320,14 @@ def test_a_model_leaves_half_of_the_queue_to_others():
     jobs.put(Job("b", bytes=400))
     with pytest.raises(Refused, match="too many rows"):
         jobs.put(Job("b", bytes=300))
+
+
+def test_a_request_that_is_larger_than_the_queue_waits_alone():
+    jobs = Jobs(rows=8, bytes=1000)
+    jobs.put(Job("a", rows=[{}] * 20))
+    with pytest.raises(Refused, match="too many rows"):
+        jobs.put(Job("b"))
+    assert len(jobs.take(10)) == 1
 
 
 def test_new_classes_make_turns_shorter():
@@ -453,6 +498,37 @@ def test_what_a_model_is_survives_damage_to_one_of_its_records(tmp_path):
     content[content.index(b"columns")] ^= 1
     path.write_bytes(content)
     assert Survey(tmp_path).plan(1, None).definition == Definition("flights", {}, {"columns": {}})
+
+
+def journal_of_three(folder):
+    """A model of which three events were learned from a source, with a column that came with them."""
+    journal = Journal(folder)
+    with journal.commit():
+        journal.add_model(Definition("flights", {}, {"columns": {}}))
+    with journal.commit():
+        journal.define(1, Definition("flights", {}, {"columns": {"km": "numbers"}}), 3)
+        journal.append(1, Block({"km": np.arange(3.0)}, ["late"] * 3, (3,)), list("abc"))
+        journal.note(1, {"source": [7, {"place": 3}]})
+    journal.close()
+    return journal
+
+
+def test_what_a_model_became_with_a_block_is_needed_until_a_snapshot_has_the_block(tmp_path):
+    log = journal_of_three(tmp_path).log
+    definitions = [one for one in log.scan() if one.kind == DEFINITION]
+    for end, needed in ((0, [False, False, True, True]), (3, [False] * 4)):
+        log.cut(1, end)
+        assert [log.is_needed(one) for one in definitions[-4:]] == needed
+
+
+def test_a_source_is_read_again_from_before_what_was_lost(tmp_path):
+    journal_of_three(tmp_path)
+    assert Survey(tmp_path).plan(1, None).offsets == {"source": [7, {"place": 3}]}
+    path = next((tmp_path / "journal").glob("*.log"))
+    place = next(one.place for one in Log(tmp_path / "journal").scan() if one.kind == BLOCK)
+    path.write_bytes(path.read_bytes()[:place])
+    plan = Survey(tmp_path).plan(1, None)
+    assert (plan.total, [(one["first"], one["end"]) for one in plan.lost], plan.offsets) == (3, [(0, 3)], {})
 
 
 def test_a_number_whose_commit_failed_is_given_again(tmp_path):

@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from ..compiler import inline_exact, jit_exact
 from ..core.shapes import declared
-
-if TYPE_CHECKING:
-    from ..merging.rules import Merging
 
 DELTA = 0.002  # the chance of an alarm without a change, for each window
 CLOCK = 32  # numbers between two checks
@@ -45,10 +42,6 @@ class Adwin(NamedTuple):
         """Raise unless the buckets hold as many numbers as there are in the window."""
         if self.counts @ 2.0 ** np.arange(ROWS) != self.record[WIDTH]:
             raise ValueError(f"the buckets of a detector of changes do not hold {self.record[WIDTH]:g} numbers")
-
-    def merged(self, other: Adwin, start: Adwin | None, merging: Merging) -> Adwin:
-        """Return an empty detector: the losses of a merged model are not those of either."""
-        return new_adwin()
 
 
 def new_adwin() -> Adwin:

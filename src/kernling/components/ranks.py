@@ -14,7 +14,7 @@ events: about twenty suffice, of which ADWIN's bound would ask for a hundred.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -23,9 +23,6 @@ from ..core.shapes import declared
 from ..core.state import Widening
 from .adwin import AFTER, BEFORE, CHANCE
 from .mixture import evenness, places_of_labels
-
-if TYPE_CHECKING:
-    from ..merging.rules import Merging
 
 RARE = 0.5  # of an equal share of the events: a class with fewer is rare
 MATURE = 1024.0  # events, before which nothing is ranked
@@ -54,10 +51,6 @@ class Ranks(NamedTuple):
         known, order = places_of_labels(change, len(self.seen))
         fields = {"seen": 1.0, "mean": 0.0, "variance": 0.0}
         return self._replace(**{name: np.where(known, getattr(self, name)[order], new) for name, new in fields.items()})
-
-    def merged(self, other: Ranks, start: Ranks | None, merging: Merging) -> Ranks:
-        """Return what is known of no event: the scores of a merged model are not those of either."""
-        return new_ranks(len(self.seen))
 
 
 def new_ranks(labels: int) -> Ranks:

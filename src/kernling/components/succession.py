@@ -11,6 +11,7 @@ dropped.  Where classes are rare, few events tell which of the two is better, so
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
@@ -63,6 +64,11 @@ class Succession(NamedTuple):
     # see LEAD and the rest above
     contest: Annotated[np.ndarray, "-5..5", "-1e6..1e6", "0..1e6", "0..1e5", "0..1e6", "counts", f"0..{SCORE**3}", "counts"]
 
+    def check(self, dimensions: Mapping[str, int]) -> None:
+        """Raise unless all alarms are of known kinds."""
+        if not np.isin(self.alarms[:, KIND], range(len(WORDS))).all():
+            raise ValueError("an alarm of a rise is of no known kind")
+
     def latest(self) -> list[Rise]:
         """Return the latest alarms, the oldest first."""
         noted = int(self.noted[0])
@@ -86,11 +92,13 @@ class Succession(NamedTuple):
         """Return the latest alarms of both, each with the number of events of its own model; losses are watched anew."""
         merged = new_succession(len(self.ranks.seen))
         rows = {tuple(part.alarms[i % KEPT].tolist()) for part in (self, other) for i in range(int(min(part.noted[0], KEPT)))}
-        for row in sorted(rows)[-KEPT:]:
+        kept = sorted(rows)[-KEPT:]
+        for row in kept:
             merged.note(row)
-        shared = 0 if start is None else start.noted
-        merged.noted[:] = max(len(rows), int((self.noted + other.noted - shared)[0]))
-        merged.alarms[:] = np.roll(merged.alarms, int(merged.noted[0]) - len(rows), axis=0)
+        if len(kept) == KEPT:  # with fewer, these are all there were
+            shared = 0 if start is None else start.noted
+            merged.noted[:] = max(len(rows), int((self.noted + other.noted - shared)[0]))
+            merged.alarms[:] = np.roll(merged.alarms, int(merged.noted[0]) - KEPT, axis=0)
         return merged
 
     def decides(self, age: float) -> bool:

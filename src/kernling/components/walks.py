@@ -244,19 +244,20 @@ def _beyond(window, values, without, city, weights, near, slots):
 
 @inline
 def _nearest_few(window, without, city, near, slots):
-    """Return the mean target of the nearest events, over their squared distance."""
+    """Return the mean target of the nearest events, over their squared distance; the farthest are all as far."""
     known = 0
     for k in range(without.size):
-        if known < near.size or without[k] < near[known - 1]:
+        gap = min(without[k], FARTHEST / city)
+        if known < near.size or gap < near[known - 1]:
             i = min(known, near.size - 1)
-            while i > 0 and without[k] < near[i - 1]:
+            while i > 0 and gap < near[i - 1]:
                 near[i], slots[i] = near[i - 1], slots[i - 1]
                 i -= 1
-            near[i], slots[i] = without[k], k
+            near[i], slots[i] = gap, k
             known = min(known + 1, near.size)
     above, below = 0.0, 0.0
     for i in range(known):
-        distance = min(city * max(near[i], 0.0), FARTHEST)
+        distance = city * max(near[i], 0.0)
         share = 1.0 / (distance * distance + NEAR * NEAR)
         above += share * window.coef[0, SUM, slots[i]]
         below += share * window.coef[0, WEIGHT, slots[i]]
