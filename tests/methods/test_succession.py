@@ -45,6 +45,7 @@ def test_a_succession_is_that_of_the_slow_version(cls, least, soon, monkeypatch)
     oracle = Succeeding(
         lambda: (AutoValues if values else AutoClasses)(model.get_params(), 3, 1),
         *(getattr(succession, name) for name in ("DELAY", "DECIDE", "YOUNG", "LIFE")),
+        values,
     )
     targets = y if values else np.where(y > 0, 1.0, -1.0)
     expected = []
