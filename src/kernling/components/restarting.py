@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler import by_address, inline_exact, inner_exact, jit_exact, shaped
+from ..compiler import inline_exact, inner_exact, jit_exact, shaped
 from ..core import state as states
 from ..core.expansion import EVENTS
 from ..core.rows import Rows
@@ -27,6 +27,7 @@ class Work:
 
     def __init__(self, setup: Setup, params: Any, state: Any, rows: Rows, size: int):
         self.state, self.own, self.heir, self.succession = state, state.regression, state.successor, state.succession
+        self.contest = state.succession.contest if state.succession else np.empty(0)
         self.seen = Seen(setup.kernel, params, state.waves, self.own, rows, size)
         self.T, self.scores, self.other = np.empty((3, state.model.outputs * size))
         self.losses, self.units, self.shares, self.found = *np.empty((2, size)), np.full(size, -1.0), np.empty(3)
@@ -52,27 +53,32 @@ def fitted(state: Any) -> Any:
 
 
 @inline_exact
-def _events_ahead_alone(own, heir, held, times):
+def _events_ahead_alone(own, heir, contest, times):
     return least_squares.until_due(own.squares)
 
 
 @jit_exact
-def _events_ahead_of_both(own, heir, held, times):
+def _events_ahead_of_both(own, heir, contest, times):
     """Return the number of events until something is to be settled; 0 if there is no memory for a successor."""
     ahead, age, two = least_squares.until_due(own.squares), -1.0, heir.model.clock[EVENTS] > 0.0
     if two != (heir.model.points.shape[0] > 0):
         return 0
     if two:
         age, ahead = heir.squares.record[least_squares.EVENTS], min(ahead, least_squares.until_due(heir.squares))
-    return max(min(ahead, succession.until_due(held.contest, own.model.clock[EVENTS], age, times)), 1)
+    return max(min(ahead, succession.until_due(contest, own.model.clock[EVENTS], age, times)), 1)
 
 
 def until_due(state: Any) -> int:
     """Return the number of events until something is to be settled."""
+    ahead, heir = least_squares.until_due(state.squares), state.successor
     if not state.succession:
-        return least_squares.until_due(state.squares)
-    own, heir, held = map(by_address, (state.regression, state.successor, state.succession))
-    return _events_ahead_of_both(own, heir, held, succession.times())
+        return ahead
+    if heir.has_begun:
+        ahead = min(ahead, least_squares.until_due(heir.squares))
+    age = heir.events if heir.has_begun else -1.0
+    return max(
+        min(ahead, succession.until_due(state.succession.contest, state.model.clock[EVENTS], age, succession.times())), 1
+    )
 
 
 def settle(setup: Setup, params: Any, state: Any) -> None:
@@ -119,7 +125,7 @@ def _follow_losses(work, events, start, T, weights, scores):
     watch_losses(held, losses[:learned], units, shares, count, latest, work.times, work.found)
 
 
-def events_ahead(own, heir, held, times):
+def events_ahead(own, heir, contest, times):
     """Placeholder: return the number of events until something is to be settled; 0 if there is no memory for a successor."""
 
 

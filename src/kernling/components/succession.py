@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..compiler import UNIT as COMPILED_UNIT
-from ..compiler import bind, inline_exact, inner_exact
+from ..compiler import bind, inline_exact, inner_exact, jit_exact
 from ..core import state as states
 from ..core.limits import SCORE
 from ..core.shapes import declared
@@ -212,7 +212,7 @@ def is_better(succession: Succession) -> bool:
     return mean > SURE * error and total > BETTER * own
 
 
-@inner_exact
+@jit_exact
 def until_due(contest, events, age, times):
     """Return the number of events until a successor begins, or it is decided who stays; its age is -1 if there is none.
 

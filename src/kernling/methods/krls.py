@@ -92,7 +92,7 @@ def _loop(call, first, last):
     work, events, start = call.block, call.events, first
     model, outputs, learned = call.state.model, call.state.model.places.size, 0
     while start < last and work.due[0] == 0 and work.fits:
-        ahead = events_ahead(work.own, work.heir, work.succession, work.times)
+        ahead = events_ahead(work.own, work.heir, work.contest, work.times)
         b, new = cut(events.weights, start, min(last, start + work.seen.norms.size), ahead)
         if b == 0 or min(work.seen.params.most, model.size[0] + b) > model.points.shape[0]:
             break
