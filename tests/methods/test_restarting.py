@@ -1,13 +1,17 @@
 """KRLS with ``restart``: alarms, a successor, and who stays; tests/oracles/auto.py has the slow version."""
 
+import signal
+
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 import checks
 import forgery
 import kernling as kl
 from kernling.components import succession
+from kernling.driver import events
 from kernling.estimators.sizes import size_within
 from oracles.auto import Restarting
 from oracles.krls import KRLS
@@ -121,6 +125,36 @@ def test_single_events_chunks_and_one_call_lead_to_the_same_bits(kind, points, s
     assert any(alarm.replaced for alarm in whole.rises_)
     for other in (chunks, single):
         checks.assert_identical(whole, other)
+
+
+@pytest.mark.parametrize("calls", [5, 30, 40])
+def test_ctrl_c_leaves_the_model_between_two_events(calls, soon, monkeypatch):
+    X, y = changing(800, 350)
+    model, straight = estimator("binary"), estimator("binary")
+    left = [calls]
+
+    def length(state, setup):
+        left[0] -= 1
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+        return setup.block_size
+
+    monkeypatch.setattr(events, "_call_length", length)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(X, y, classes=[0, 1])
+    learned = model.t_
+    assert 0 < learned < 800
+    for one, first in ((model, learned), (straight, 0)):
+        one.partial_fit(X[first:], y[first:], classes=[0, 1])
+    assert model.rises_
+    checks.assert_identical(model, straight)
+
+
+def test_sparse_rows_are_learned_by_a_successor_as_dense_ones_are(soon):
+    X, y = changing(900, 400)
+    dense, csr = (estimator("binary").partial_fit(rows, y, classes=[0, 1]) for rows in (X, sparse.csr_array(X)))
+    assert [rise.replaced for rise in dense.rises_] == [rise.replaced for rise in csr.rises_] != [None]
+    np.testing.assert_allclose(scores(csr, X), scores(dense, X), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["binary", "regression"])
