@@ -1,15 +1,20 @@
-"""Auto after a change of the stream, next to an Auto that starts fresh at the change.
+"""A model after a change of the stream, next to one that starts fresh at the change.
 
-    python -m benchmarks.changes [--kinds curve_to_product,units] [--seeds 1,2] [--before 10000]
+    python -m benchmarks.changes [--estimator KRLS] [--kinds curve_to_product,units] [--seeds 1,2] [--before 10000]
 
 A table of errors (shares of mistakes, or mean squared errors over the variance of the target) in three spans of events after
 the change, of both models, and alarms.  Odd seeds were used to choose constants; others report.
+
+Auto scales columns itself.  KRLS, with ``restart``, is given them in units of their deviation over the first events of the
+stream, from which it takes gamma.
 """
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from sklearn.base import is_regressor
 
 import kernling as kl
 
@@ -17,6 +22,7 @@ SPANS = ((2000, 4000), (8000, 10_000), (16_000, 20_000))  # events after the cha
 GOALS = (1.3, 1.25, 1.2)  # of the fresh model's error, plus MORE
 MORE = 0.005
 COLUMNS = 10
+FIRST = 1000  # events that are given in a call of their own
 
 Stream = tuple[np.ndarray, np.ndarray, int]  # rows, targets, and the event from which a fresh model starts
 Rule = Callable[[np.ndarray], np.ndarray]
@@ -151,17 +157,25 @@ VALUES = {
 }
 
 
+ESTIMATORS = {
+    "Auto": (kl.AutoClassifier, kl.AutoRegressor),
+    "KRLS": (partial(kl.KRLSClassifier, restart=True), partial(kl.KRLSRegressor, restart=True)),
+}
+
+
 def losses(model, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return the mistake, or the squared error, of each event before it was learned."""
-    said = model.predict_then_learn(X, y)
-    return np.square(said - y) if isinstance(model, kl.AutoRegressor) else (said != y).astype(float)
+    said = np.concatenate([model.predict_then_learn(X[part], y[part]) for part in (slice(FIRST), slice(FIRST, None))])
+    return np.square(said - y) if is_regressor(model) else (said != y).astype(float)
 
 
-def measure(kind: str, seed: int, before: int) -> str:
+def measure(estimator: str, kind: str, seed: int, before: int) -> str:
     """Return a line of the table."""
-    made, cls = (CLASSES[kind], kl.AutoClassifier) if kind in CLASSES else (VALUES[kind], kl.AutoRegressor)
+    made, cls = (CLASSES[kind], ESTIMATORS[estimator][0]) if kind in CLASSES else (VALUES[kind], ESTIMATORS[estimator][1])
     X, y, start = made(np.random.default_rng(seed), before)
-    unit = y[start:].var() if cls is kl.AutoRegressor else 1.0
+    if estimator != "Auto":
+        X = (X - X[:FIRST].mean(axis=0)) / X[:FIRST].std(axis=0)
+    unit = y[start:].var() if kind in VALUES else 1.0
     model = cls()
     own, fresh = losses(model, X, y)[start:] / unit, losses(cls(), X[start:], y[start:]) / unit
     cells = []
@@ -175,6 +189,7 @@ def measure(kind: str, seed: int, before: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--estimator", choices=ESTIMATORS, default="Auto")
     parser.add_argument("--kinds", default=",".join([*CLASSES, *VALUES]))
     parser.add_argument("--seeds", default="2")
     parser.add_argument("--before", type=int, default=10_000, help="events before the first change")
@@ -183,7 +198,7 @@ def main() -> None:
     print(f"{'change':20s} seed  {spans}  alarms, from the last change (*: a successor took over)")
     for kind in given.kinds.split(","):
         for seed in given.seeds.split(","):
-            print(measure(kind, int(seed), given.before), flush=True)
+            print(measure(given.estimator, kind, int(seed), given.before), flush=True)
 
 
 if __name__ == "__main__":

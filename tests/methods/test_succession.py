@@ -48,6 +48,7 @@ def test_a_succession_is_that_of_the_slow_version(cls, n, change, least, soon, m
     oracle = Succeeding(
         lambda: (AutoValues if values else AutoClasses)(model.get_params(), 3, 1),
         *(getattr(succession, name) for name in ("DELAY", "DECIDE", "YOUNG", "LIFE")),
+        values,
     )
     targets = y if values else np.where(y > 0, 1.0, -1.0)
     expected = []
@@ -254,14 +255,14 @@ def rises(*events: int, kind: int = ERROR, noted: int = 0) -> Succession:
 
 
 @jit_exact
-def watched(held, losses, shares, events, began, times, found):
-    watch_losses(held, losses, shares, events, began, times, found)
+def watched(held, losses, units, shares, events, began, times, found):
+    watch_losses(held, losses, units, shares, events, began, times, found)
 
 
 def watch_a_rise(held: Succession, began: float) -> None:
     """Take in losses that rise, found at event 1544 of 2000."""
     losses = np.repeat([0.1, 0.5], 500)
-    watched(held, losses, np.full(1000, -1.0), 2000.0, began, succession.times(), np.empty(3))
+    watched(held, losses, np.zeros(1000), np.full(1000, -1.0), 2000.0, began, succession.times(), np.empty(3))
 
 
 def test_the_latest_alarms_take_the_place_of_the_oldest():
@@ -279,12 +280,15 @@ def test_the_latest_alarms_take_the_place_of_the_oldest():
     assert held.latest()[-1].replaced == 2000  # the first successor after it
 
 
-@pytest.mark.parametrize("began", [-2000.0, 1544.0 - succession.YOUNG])
-def test_a_successor_begins_some_events_after_an_alarm(began):
+@pytest.mark.parametrize(
+    ("began", "from_event"), [(-2000.0, 1544), (1544.0 - succession.YOUNG, 1544), (1500.0, 1500 + succession.YOUNG)]
+)
+def test_a_successor_begins_some_events_after_an_alarm(began, from_event):
+    """If the last one is young then, some events after it no longer is."""
     held = rises()
     watch_a_rise(held, began)
     assert held.noted[0] == 1
-    assert held.contest[PENDING] == 1544 + succession.DELAY
+    assert held.contest[PENDING] == from_event + succession.DELAY
 
 
 def test_merged_records_have_the_latest_alarms_of_both_in_order():

@@ -508,22 +508,27 @@ class Succeeding:
     How rare classes are ranked is not watched: tests/components/test_ranks.py has that.
     """
 
-    def __init__(self, make, delay: int, decide: int, young: int, life: int):
+    def __init__(self, make, delay: int, decide: int, young: int, life: int, has_values: bool):
         self.make, self.delay, self.decide, self.young, self.life = make, delay, decide, young, life
         self.current, self.heir, self.adwin = make(), None, Adwin()
         self.events, self.begun, self.heir_begun, self.pending = 0, 0, 0, 0
-        self.unit, self.lead, self.sums, self.labels = 0.0, 0.0, np.zeros(4), np.ones(2)
+        self.unit, self.lead, self.sums = 0.0, 0.0, np.zeros(4)
+        self.has_values, self.labels = has_values, np.ones(max(2, self.current.outputs))
         self.alarms: list[tuple[int, float, float, int | None]] = []
 
     @property
+    def heir_leads(self) -> bool:
+        return bool(self.heir) and self.lead > 0.0
+
+    @property
     def answering(self):
-        return self.heir if self.heir and self.lead > 0.0 else self.current
+        return self.heir if self.heir_leads else self.current
 
     def scores(self, x):
         return self.answering.scores(x)
 
     def loss(self, f: np.ndarray, y: float) -> float:
-        if isinstance(self.current, AutoValues):
+        if self.has_values:
             return min((f[0] - y) ** 2 / (9.0 * self.unit), 1.0) if self.unit else 0.0
         f = np.array([-f[0] / 2.0, f[0] / 2.0]) if len(f) == 1 else f
         return min(np.log(np.exp(f).sum()) - f[self.label(f, y)], 4.0)
@@ -533,7 +538,7 @@ class Succeeding:
 
     def watched(self, f: np.ndarray, y: float) -> float:
         """The loss that is watched: a mistake, or the clipped squared error over the mean of those before."""
-        if isinstance(self.current, AutoValues):
+        if self.has_values:
             loss, error = self.loss(f, y), (f[0] - y) ** 2
             share = max(1e-4, min(1.0, 4.0 / (self.events + 1.0)))
             self.unit += share * (min(error, 100.0 * self.unit if self.events >= 100 else np.inf) - self.unit)
@@ -551,7 +556,7 @@ class Succeeding:
         for one in filter(None, (self.current, self.heir)):
             one.learn(x, y, weight, u)
         self.events += 1
-        if not isinstance(self.current, AutoValues):
+        if not self.has_values:
             self.labels[self.label(said, y)] += 1.0
         rises, before, after = self.adwin.rises(loss)
         if rises:
@@ -569,7 +574,7 @@ class Succeeding:
             elif age >= self.life * min(4.0, 1.0 / min(1.0, 2.0 * evenness(self.labels))):
                 self.heir = None
         if self.pending == self.events:
-            if self.heir and self.answering is self.heir:
+            if self.heir_leads:
                 self.succeed()
             self.heir, self.heir_begun, self.pending, self.lead, self.sums = self.make(), self.events, 0, 0.0, np.zeros(4)
 
@@ -581,6 +586,20 @@ class Succeeding:
     def succeed(self) -> None:
         self.current, self.begun, self.heir = self.heir, self.heir_begun, None
         self.alarms[-1] = (*self.alarms[-1][:3], self.alarms[-1][3] or self.events)
+
+
+class Restarting(Succeeding):
+    """The same of KRLS: squared errors are compared, and a successor answers only once it has taken over."""
+
+    @property
+    def answering(self):
+        return self.current
+
+    def loss(self, f: np.ndarray, y: float) -> float:
+        if self.has_values:
+            return super().loss(f, y)
+        wanted = [y] if len(f) == 1 else np.where(np.arange(len(f)) == y, 1.0, -1.0)
+        return min(np.mean((f - wanted) ** 2), 4.0)
 
 
 def auto(oracle: type, stream: str, **params) -> Case:

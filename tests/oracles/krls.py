@@ -99,6 +99,7 @@ CASES: dict[str, list[Case]] = {
         krls("multiclass", points=15, ridge=1.0, gamma=0.6),
         krls("binary", forget=40.0, kernel="matern32", novelty=0.1),
         krls("multiclass", features="fourier", points=30, random_state=2),
+        krls("multiclass", restart=True, points=15),
         krls("multiclass", features="linear", gamma=3.0),
         krls("binary", kernel="poly", degree=2, coef0=1.0, points=8),
     ],
@@ -107,6 +108,7 @@ CASES: dict[str, list[Case]] = {
         krls("regression", forget=7.5, points=12, kernel="cauchy"),
         krls("regression", features="fourier", points=20, random_state=3, forget=100.0),
         krls("regression", features="linear", ridge=0.01),
+        krls("regression", restart=True, points=12),
         krls("regression", kernel="linear", novelty=0.001),
     ],
 }

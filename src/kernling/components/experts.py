@@ -7,8 +7,7 @@ would have said of each event before it was learned (learning.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from ..core import state as states
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
 from ..core.matrices import squared_norms
-from ..core.state import Widening
 from . import archive, bins, least_squares, line, window
 from .archive import Archive, new_archive
 from .bins import Bins, new_bins
@@ -28,12 +26,9 @@ from .line import WIDE, Line, new_line
 from .mixture import Mixture, new_mixture
 from .relevance import column_factors
 from .scaling import Scales, new_scales, set_scales
-from .succession import leads
+from .succession import Nothing, heir, leads
 from .whitened import Whitening, coefficients, new_whitening, point_factor
 from .window import VALUES, Window, new_window
-
-if TYPE_CHECKING:
-    from ..merging.rules import Merging
 
 KERNEL = Ridge(0.1, 1.0, 0)
 LINEAR = Ridge(1.0, 1.0, 0)
@@ -66,10 +61,7 @@ REGRESSORS = (
 )
 
 
-class Nothing(NamedTuple):
-    """No successor."""
-
-
+@heir
 class Experts(NamedTuple):
     """The experts, how they are mixed, and how rows are scaled for them: what a successor has of its own."""
 
@@ -88,11 +80,6 @@ class Experts(NamedTuple):
     latest: Latest
     succession: Any = Nothing()  # Succession
     successor: Any = Nothing()  # Experts that have neither
-
-    def check(self, dimensions: Mapping[str, int]) -> None:
-        """Raise if there are too many points."""
-        if self.model.stored > self.whitening.most[0]:
-            raise ValueError(f"there are {self.model.stored} points of the experts, but at most {self.whitening.most[0]}")
 
     @property
     def is_grown(self) -> bool:
@@ -137,30 +124,6 @@ class Experts(NamedTuple):
         self.early.begin()
         self.early.begun[0] = -1.0
         return states.without_points(self)
-
-    def grown(self, capacity: int) -> Experts:
-        """Return a successor with room for this many points, if it has begun."""
-        return states.grown(self, capacity) if self.has_begun else self
-
-    def trimmed(self, size: int) -> Experts:
-        """Return a successor without room for more points."""
-        return states.without_points(self)
-
-    def ordered(self) -> Experts:
-        """Return a successor with the outputs in the order of the labels."""
-        return states.ordered(self)
-
-    def widened(self, change: Widening) -> Experts:
-        """Convert a successor to the outputs of ``change``."""
-        return states.widened(self, change)
-
-    def set_centre(self, row: np.ndarray) -> None:
-        """Store rows of a successor relative to this one."""
-        states.set_centre(self, row)
-
-    def merged(self, other: Experts, start: Experts | None, merging: Merging) -> Experts:
-        """Return no successor: models are merged by what answers (methods/auto.py)."""
-        return self.emptied()
 
     def retimed(self, factor: float) -> Experts:
         """Return a successor in a model whose events are counted otherwise."""

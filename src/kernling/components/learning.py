@@ -17,7 +17,7 @@ from ..core.expansion import EVENTS
 from ..core.kernels import Kernel
 from ..core.limits import LARGEST, Diverged
 from ..core.rows import copy_numbers, row_of
-from . import archive, bins, early, least_squares, line, one_by_one, window
+from . import archive, bins, early, least_squares, line, one_by_one, succession, window
 from .combination import REACH, mean_of
 from .experts import LINEAR, LINEAR_RECENT, NOVELTY, Experts
 from .latest import keep_latest
@@ -25,7 +25,6 @@ from .least_squares import RENEW, LeastSquares, class_targets
 from .mixture import FADES, Mixture, learn_mixed
 from .pending import FEATURES, FIXED, MOST, commit
 from .scaling import scale, scale_targets, targets_as_known
-from .succession import PENDING
 from .whitened import admit, whiten
 
 LINEAR_RIDGE, LINEAR_KEEP, _ = LINEAR
@@ -342,13 +341,12 @@ def fits(heir):
 @jit_exact
 def until_due(own, heir, contest, times, settlings):
     """Return the number of events until something is to be settled."""
-    events, decide = own.model.clock[EVENTS], times[2]
+    events, two = own.model.clock[EVENTS], heir.early.begun[0] >= 0.0
     ahead = _until_due(own, events, settlings)
-    if contest[PENDING] > events:
-        ahead = min(ahead, int(contest[PENDING] - events))
-    if heir.early.begun[0] >= 0.0:
-        ahead = min(ahead, _until_due(heir, events, settlings), decide - int(events - heir.early.begun[0]) % decide)
-    return max(ahead, 1)  # also with the numbers of a file
+    if two:
+        ahead = min(ahead, _until_due(heir, events, settlings))
+    age = events - heir.early.begun[0] if two else -1.0
+    return max(min(ahead, succession.until_due(contest, events, age, times)), 1)  # also with the numbers of a file
 
 
 class Held(NamedTuple):

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
 NARROW = 32  # features, up to which events do not wait
 RENEW = 1024  # events that have not waited, after which L and W are computed from the sums
+SHORTEST = 16  # minimum number of events after which the ridge is restored if events are forgotten
 UNEVEN = 0.01  # the least variance of classes over that of equally frequent ones
 PER_OUTPUT, WAITING_PER_OUTPUT = ("weights", "moments", "losses"), ("rest", "targets")  # arrays with a row for each output
 LIFTS = (0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3)  # of the diagonal, tried in turn until a matrix has a factor
@@ -79,6 +80,11 @@ class Ridge(NamedTuple):
     ridge: float
     keep: float  # factor by which the weight of earlier events shrinks per event
     period: int  # events after which a forgotten ridge is restored; 0 without forgetting
+
+    @classmethod
+    def forgetting(cls, ridge: float, keep: float, half_life: float | None) -> Ridge:
+        """Return a ridge that is restored after each half-life of events."""
+        return cls(ridge, keep, 0 if half_life is None else max(SHORTEST, math.ceil(half_life)))
 
 
 @declared(lengths={"features": ("size", FEATURES), "base": ("size", BASE)})

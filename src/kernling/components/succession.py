@@ -6,17 +6,22 @@ begins some events later, since a block is learned at once.  While there are two
 events answers.  The successor takes the place of the other one when its losses are smaller beyond chance, and is itself
 followed by another: a change that goes on for long is met again.  The first successor that is not better within its time is
 dropped.  Where classes are rare, few events tell which of the two is better, so losses are compared over more of them.
+
+Auto compares logarithmic losses.  KRLS compares squared errors, which it minimises, and its successor answers only once it has
+taken over, so that all that reads an expansion reads one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..compiler import inline_exact, inner_exact
+from ..compiler import UNIT as COMPILED_UNIT
+from ..compiler import bind, inline_exact, inner_exact, jit_exact
+from ..core import state as states
 from ..core.limits import SCORE
 from ..core.shapes import declared
 from ..core.state import Widening
@@ -27,6 +32,7 @@ from .ranks import Ranks, have_fallen, new_ranks, pace, rank
 if TYPE_CHECKING:
     from ..merging.rules import Merging
 
+Part = TypeVar("Part")
 DELAY = 256  # events between an alarm and the first event of the successor: at least those of a block
 DECIDE = 256  # events of the successor between two decisions
 YOUNG = 1024  # events of the successor, before which it replaces nobody, and no other begins
@@ -36,7 +42,7 @@ SURE = 3.0  # standard errors by which the successor's losses must be smaller
 BETTER = 0.05  # of the losses of the other one, by which they must be smaller
 LATEST = 1.0 / 256.0  # the share of an event in the losses that decide who answers
 FADE = 1.0 / 1024.0  # of the sums that decide who stays, for each event
-SURPRISE = 4.0  # logarithmic loss, at which it is clipped
+SURPRISE = 4.0  # loss of a class, at which it is clipped
 KEPT = 16  # alarms
 ERROR, RANK = range(2)  # kinds of alarms
 WORDS = ("error", "rank")
@@ -53,6 +59,18 @@ class Rise(NamedTuple):
     after: float
     replaced: int | None  # the event at which a successor took over; None if none did, or not yet
     what: str  # "error": the share of mistakes, or the mean squared error; "rank": of other events ranked above rare classes
+
+    def in_units_of(self, unit: float) -> Rise:
+        """Return the same with errors that are multiplied by this."""
+        return self if self.what == WORDS[RANK] else self._replace(before=unit * self.before, after=unit * self.after)
+
+
+class Settled(NamedTuple):
+    """What happens to a successor, in this order."""
+
+    replaces: bool  # it takes the place of the other one
+    drops: bool
+    begins: bool  # another one
 
 
 @declared()
@@ -101,9 +119,20 @@ class Succession(NamedTuple):
             merged.alarms[:] = np.roll(merged.alarms, int(merged.noted[0]) - KEPT, axis=0)
         return merged
 
-    def decides(self, age: float) -> bool:
-        """Return whether it is decided now who stays, given the events of the successor."""
-        return age % DECIDE == 0.0 and age >= YOUNG
+    def settled(self, events: int, age: float) -> Settled:
+        """Decide what happens after so many events, given those of the successor, -1 if there is none; note it."""
+        decides = age >= YOUNG and age % DECIDE == 0.0
+        wins = decides and is_better(self)
+        drops = decides and not wins and age >= life(self)
+        if wins:
+            self.contest[PENDING] = events
+        begins = bool(self.contest[PENDING] == events)
+        replaces = wins or (begins and age >= 0.0 and not drops and leads(self))
+        if replaces:
+            self.replaced(events)
+        if begins:
+            self.contest[: PENDING + 1] = 0.0
+        return Settled(replaces, drops, begins)
 
     def note(self, row: tuple[float, ...]) -> None:
         """Store an alarm in the place of the oldest."""
@@ -114,6 +143,53 @@ class Succession(NamedTuple):
         """Note of the latest alarm that a successor took over."""
         last = self.alarms[int(self.noted[0] - 1) % KEPT]
         last[REPLACED] = last[REPLACED] or event
+
+
+class Nothing(NamedTuple):
+    """No succession, or no successor."""
+
+    def merged(self, other: Nothing, start: Nothing | None, merging: Merging) -> Nothing:
+        """Return the same."""
+        return self
+
+
+class _Heir:
+    """What a successor can do as a part of a state (core/state.py), given ``has_begun`` and ``emptied``."""
+
+    has_begun: bool
+    emptied: Any
+
+    def grown(self, capacity: int) -> Any:
+        """Return a successor with room for this many points, if it has begun."""
+        return states.grown(self, capacity) if self.has_begun else self
+
+    def trimmed(self, size: int) -> Any:
+        """Return a successor without room for more points."""
+        return states.without_points(self)
+
+    def ordered(self) -> Any:
+        """Return a successor with the outputs in the order of the labels."""
+        return states.ordered(self)
+
+    def widened(self, change: Widening) -> Any:
+        """Convert a successor to the outputs of ``change``."""
+        return states.widened(self, change)
+
+    def set_centre(self, row: np.ndarray) -> None:
+        """Store rows of a successor relative to this one."""
+        states.set_centre(self, row)
+
+    def merged(self, other: Any, start: Any, merging: Merging) -> Any:
+        """Return no successor: models are merged by what answers."""
+        return self.emptied()
+
+
+def heir(part: type[Part]) -> type[Part]:
+    """Give a class of states what successors can do as parts of another state."""
+    for name, method in vars(_Heir).items():
+        if callable(method):
+            setattr(part, name, method)
+    return part
 
 
 def times() -> np.ndarray:
@@ -131,11 +207,6 @@ def life(succession: Succession) -> float:
     return LIFE * min(LONGEST, 1.0 / max(pace(succession.ranks), 1.0 / LONGEST))
 
 
-def begin(succession: Succession) -> None:
-    """Compare two from here on."""
-    succession.contest[: PENDING + 1] = 0.0
-
-
 def leads(succession: Succession) -> bool:
     """Return whether the successor had the smaller losses lately."""
     return bool(succession.contest[LEAD] > 0.0)
@@ -149,15 +220,26 @@ def is_better(succession: Succession) -> bool:
     return mean > SURE * error and total > BETTER * own
 
 
+@jit_exact
+def until_due(contest, events, age, times):
+    """Return the number of events until a successor begins, or it is decided who stays; its age is -1 if there is none.
+
+    At most DELAY: an alarm is only known at the end of a block, which must not be later than its successor begins.
+    """
+    ahead = times[0]
+    if age >= 0.0:
+        ahead = min(ahead, times[2] - int(age) % times[2])
+    return min(ahead, int(contest[PENDING] - events)) if contest[PENDING] > events else ahead
+
+
 @inner_exact
-def watch_losses(succession, losses, shares, events, latest_began, times, found):
+def watch_losses(succession, losses, units, shares, events, latest_began, times, found):
     """Watch the losses of events, the last of which has this number, and how those of rare classes are ranked."""
-    unit = REACH * succession.contest[UNIT] if succession.contest[UNIT] > 0.0 else 1.0
     for i in range(losses.size):
         event = events - losses.size + i + 1
         begins = max(event, latest_began + times[1]) + times[0]
         if watch(succession.adwin, losses[i : i + 1], 0, found) >= 0:
-            _note_rise(succession, ERROR, unit, event, begins, found)
+            _note_rise(succession, ERROR, REACH * units[i] if units[i] > 0.0 else 1.0, event, begins, found)
         if shares[i] >= 0.0 and have_fallen(succession.ranks, shares[i], found):
             _note_rise(succession, RANK, 1.0, event, begins, found)
 
@@ -174,19 +256,20 @@ def _note_rise(succession, kind, unit, event, begins, found):
             succession.contest[PENDING] = begins
 
 
-@inner_exact
-def follow(succession, outputs, other, two, targets, weights, values, losses, shares):
-    """Replace the outputs of a block by those of the successor, if there are two, where it leads; write losses and ranks.
+def _follow(succession, outputs, other, two, targets, weights, values, losses, units, shares):
+    """Replace the outputs of a block by those of the successor, if there are two, where it leads.
 
-    The losses before each event decide.  Returns the number of events that are learned.
+    The losses before each event decide.  They are written, with their units and ranks, for the events that are learned, whose
+    number is returned.
     """
     contest, count, speed = succession.contest, 0, 1.0
     for j in range(targets.size):
-        answers = two and contest[LEAD] > 0.0
+        answers = two and may_answer(contest)
         if weights[j] > 0.0:
             unit = contest[UNIT]
-            own = _loss(outputs, j, targets[j], values, unit)
-            theirs = _loss(other, j, targets[j], values, unit) if two else own
+            own = loss(outputs, j, targets[j], values, unit)
+            theirs = loss(other, j, targets[j], values, unit) if two else own
+            units[count] = unit
             if values:
                 error = (other[0, j] if answers else outputs[0, j]) - targets[j]
                 losses[count] = theirs if answers else own
@@ -211,8 +294,39 @@ def follow(succession, outputs, other, two, targets, weights, values, losses, sh
     return count
 
 
+def loss(outputs, j, target, values, unit):
+    """Placeholder for one of the losses below."""
+
+
+def may_answer(contest):
+    """Placeholder for one of the rules below: whether the successor answers."""
+
+
 @inline_exact
-def _loss(outputs, j, target, values, unit):
+def _leading(contest):
+    return contest[LEAD] > 0.0
+
+
+@inline_exact
+def _never(contest):
+    return False
+
+
+@inline_exact
+def _squared(outputs, j, target, values, unit):
+    """The clipped squared error over its mean, or the clipped mean squared difference of the outputs from -1 and 1."""
+    if values:
+        error = outputs[0, j] - target
+        return relative(error * error, unit)
+    total, n = 0.0, outputs.shape[0]
+    for o in range(n):
+        wanted = target if n == 1 else 1.0 if o == int(target) else -1.0
+        total += (outputs[o, j] - wanted) * (outputs[o, j] - wanted)
+    return min(total / n, SURPRISE)
+
+
+@inline_exact
+def _logarithmic(outputs, j, target, values, unit):
     """The clipped squared error over its mean, or the clipped logarithmic loss."""
     if values:
         error = outputs[0, j] - target
@@ -238,3 +352,7 @@ def _is_wrong(outputs, j, target):
         if outputs[o, j] > outputs[best, j] + TIE:
             best = o
     return best != int(target)
+
+
+follow = bind(_follow, kind=COMPILED_UNIT, exact=True, loss=_logarithmic, may_answer=_leading)
+follow_squares = bind(_follow, kind=COMPILED_UNIT, exact=True, loss=_squared, may_answer=_never)

@@ -34,7 +34,9 @@ class Whitening(NamedTuple):
     most: Annotated[np.ndarray, "settings: 1"]  # maximum number of points
 
     def check(self, dimensions: Mapping[str, int]) -> None:
-        """Raise unless the factor is one."""
+        """Raise if there are too many points, or the factor is none."""
+        if dimensions["stored"] > self.most[0]:
+            raise ValueError(f"there are {dimensions['stored']} points, but at most {self.most[0]}")
         if not (self.factor.diagonal() > 0.0).all():
             raise ValueError("the factor of the kernel matrix has a diagonal that is not positive")
 

@@ -5,11 +5,12 @@ A class that needs another default or description redeclares the parameter and g
 
 from __future__ import annotations
 
+from ..components.succession import Rise
 from ..core.averages import averaged_share
 from ..core.expansion import CHOICES
 from ..core.kernels import ISOTROPIC
 from .base import OnlineEstimator
-from .constraints import NOTHING, POSITIVE, OneOf, Real, Whole
+from .constraints import NOTHING, POSITIVE, SWITCH, OneOf, Real, Whole
 from .parameters import parameter
 from .ranges import Among, Log
 from .tasks import OnlineClassifier, OnlineRegressor
@@ -100,6 +101,38 @@ class Forgets(OnlineEstimator):
         "Steps of size 1 / (lam t) stop decreasing at the t where 1 - 1 / t forgets at this rate. "
         'The mean of all models does not forget: use output="auto" or "last".',
     )
+
+
+class Restarts(OnlineEstimator):
+    """After a change of the stream, the model can be replaced by one that knows nothing of the events before."""
+
+    restart: bool = parameter(
+        default=False,
+        allowed=SWITCH,
+        doc="Whether to begin anew when errors rise, for streams that change abruptly: another model learns beside this one "
+        "from then on, and takes its place once it is better.",
+    )
+
+    @property
+    def rises_(self) -> list[Rise]:
+        """Return the latest rises of the error, after which another model begins: event, how sure, error before and after.
+
+        ``replaced`` is the event at which the other model took over, None if it did not.  Only with ``restart=True``.
+
+        Examples
+        --------
+        >>> import numpy as np, kernling as kl
+        >>> X = np.random.default_rng(0).normal(size=(4000, 2))
+        >>> y = np.where(np.arange(4000) < 2000, X[:, 0], X[:, 1]) > 0.0
+        >>> model = kl.KRLSClassifier(points=50, restart=True).fit(X, y)
+        >>> print([(rise.event, rise.replaced) for rise in model.rises_])
+        [(2048, 3328)]
+        """
+        held = self._fitted().succession
+        if not held:
+            raise AttributeError("errors are watched only with restart=True")
+        unit = getattr(self, "target_spread_", 1.0) ** 2
+        return [rise.in_units_of(unit) for rise in held.latest()]
 
 
 class HarmonicSteps(Forgets):

@@ -79,5 +79,7 @@ def _size(model: OnlineEstimator, columns: int, outputs: int, points: int) -> in
     model._begin(options | found, columns, states.room_for_outputs(outputs))  # as if the last class had come late
     if isinstance(model, Mixed):
         model._state.successor.early.begun[0] = 0.0  # there may be one
+    elif options.get("restart"):
+        model._state.successor.begin(1.0)  # likewise
     watched = new_columns(columns) if model._watch is not None else ()
     return states.nbytes(states.grown(model._state, points)) + model.bytes_beside + states.nbytes(watched)

@@ -47,7 +47,7 @@ from ..components.learning import LEARN, Counts, Seen, Side, fits, kind_of, lear
 from ..components.least_squares import BLOCK
 from ..components.mixture import Mixture
 from ..components.scaling import rows_as_known, variance_of_entries
-from ..components.succession import PENDING, Rise, follow, watch_losses
+from ..components.succession import Rise, follow, watch_losses
 from ..components.whitened import coefficients
 from ..core.expansion import EVENTS
 from ..core.kernels import Kernel
@@ -77,7 +77,7 @@ class Work:
         self.own, self.heir = (Side.of(one, setup.kernel, params.standardise) for one in (state, state.successor))
         self.succession, self.seen = state.succession, Seen(state, size)
         self.out, self.other = np.empty((2, state.model.outputs * size))
-        self.losses, self.shares, self.found = np.empty(size), np.full(size, -1.0), np.empty(3)
+        self.losses, self.units, self.shares, self.found = *np.empty((2, size)), np.full(size, -1.0), np.empty(3)
         self.values = setup.numeric
         self.times, self.settlings = succession.times(), early.settlings()
         self.fits = state.fits
@@ -98,12 +98,11 @@ def _loop(call, first, last):
         if two and not learn(heir, seen, b, other, True):
             heir.experts.early.begun[0] = -1.0  # what diverges succeeds nobody
             two = False
-        learned = follow(
-            work.succession, out, other, two, seen.targets[:b], seen.weights[:b], work.values, work.losses, work.shares
-        )
+        told, losses, units, shares = seen.weights[:b], work.losses, work.units, work.shares
+        learned = follow(work.succession, out, other, two, seen.targets[:b], told, work.values, losses, units, shares)
         latest = heir.experts.early.begun[0] if two else own.experts.early.begun[0]
-        losses, shares = work.losses[:learned], work.shares[:learned]
-        watch_losses(work.succession, losses, shares, own.experts.model.clock[EVENTS], latest, work.times, work.found)
+        count = own.experts.model.clock[EVENTS]
+        watch_losses(work.succession, losses[:learned], units, shares, count, latest, work.times, work.found)
         record(out, events.before, start)
         work.due[0] = 1 if learned == ahead else 0
         start += b
@@ -130,23 +129,13 @@ def settle(setup: Setup, params: Params, state: Experts) -> None:
             relearn(params, one, setup.kernel)
             if not next_settling(one.early, events):
                 one.early.settle()
-    if heir.has_begun and held.decides(events - heir.early.begun[0]):
-        if succession.is_better(held):
-            replace(state)
-            held.contest[PENDING] = events
-        elif events - heir.early.begun[0] >= succession.life(held):
-            heir.early.begun[0] = -1.0
-    if held.contest[PENDING] == events:
-        if heir.has_begun and succession.leads(held):
-            replace(state)
-        succession.begin(held)
+    replaces, drops, begins = held.settled(int(events), events - heir.early.begun[0] if heir.has_begun else -1.0)
+    if replaces:
+        experts.take_over(state)
+    if drops:
+        heir.early.begun[0] = -1.0
+    if begins:
         experts.begin(heir, events, 1.0 / heir.model.points.shape[1] if params.settles else state.early.gamma[0])
-
-
-def replace(state: Experts) -> None:
-    """Let the successor take the place of these experts."""
-    experts.take_over(state)
-    state.succession.replaced(int(state.model.clock[EVENTS]))
 
 
 def relearn(params: Params, state: Experts, kernel: Kernel) -> None:

@@ -18,53 +18,42 @@ Departures from the paper, each with its reason:
 - The number of points is bounded: after that, events are represented by the stored points.
 - Events wait until a block of them is folded into the sums (components/least_squares.py), which only affects speed.
 - ``features``: random Fourier features, or nothing, in place of z(x).
+- ``restart``: when errors rise, another model learns beside this one from then on, and takes its place once it is better
+  (components/succession.py).  From then on, "all events so far" are those since it began.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiler import by_address, inner_exact, jit_exact, shaped
-from ..components import least_squares
-from ..components.least_squares import (
-    BLOCK,
-    FEATURES,
-    FIXED,
-    LARGEST,
-    LeastSquares,
-    Ridge,
-    class_targets,
-    learn,
-    new_least_squares,
-    until_due,
-)
-from ..components.pending import REGRET, WAITING, commit, write_leverages, write_weights_of
-from ..components.whitened import Whitening, admit, least_novelty, new_whitening, whiten
-from ..core import state as states
+from ..compiler import shaped
+from ..components import restarting
+from ..components.least_squares import BLOCK, LARGEST, LeastSquares, Ridge, class_targets, new_least_squares
+from ..components.line import WIDE
+from ..components.pending import REGRET
+from ..components.regression import Regression, cut, learn_block, variances, with_constant, write_coefficients, write_solution
+from ..components.restarting import FUNCTIONS, Work, events_ahead, follow_block, of_the_same_events, settle, until_due
+from ..components.succession import Nothing, new_succession
+from ..components.whitened import Whitening, least_novelty, new_whitening
 from ..core.blas import one_thread
 from ..core.expansion import EVENTS, Expansion
-from ..core.fourier import Features, Linear, new_linear, open_features
+from ..core.fourier import Linear, new_linear
 from ..core.kernels import ISOTROPIC
-from ..core.rows import Rows, as_rows, row_count, row_of
-from ..core.setup import Setup
-from ..core.triangles import solve_back
+from ..core.rows import as_rows
 from ..driver.settled import SettledLoop, record
 from ..estimators.checking import canonical, checked
 from ..estimators.constraints import POSITIVE, OneOf, Real, Whole
 from ..estimators.examples import Example
 from ..estimators.learner import Learner, Needs, Problem, decay_of, empty_expansion
-from ..estimators.options import Forgets
+from ..estimators.options import Forgets, Restarts
 from ..estimators.parameters import parameter
 from ..estimators.ranges import Log
 from ..estimators.tasks import OnlineClassifier, OnlineRegressor
 from ..estimators.turns import predicting
 from ..merging.rules import Merge, within_limit
-
-WIDE = 512  # maximum number of columns that are used as features in addition to the points
-SHORTEST = 16  # minimum number of events after which the ridge is restored if events are forgotten
 
 
 class Params(NamedTuple):
@@ -76,176 +65,64 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     model: Expansion
-    linear: Linear  # on the columns
-    waves: Linear  # on a constant, which has frequency 0, and on random Fourier features
     whitening: Whitening
     squares: LeastSquares
+    linear: Linear  # on the columns
+    waves: Linear  # on a constant, which has frequency 0, and on random Fourier features
+    succession: Any = Nothing()  # Succession, with ``restart``
+    successor: Any = Nothing()  # Regression, likewise
+
+    @property
+    def regression(self) -> Regression:
+        """What learns."""
+        return Regression(self.model, self.whitening, self.squares)
 
     @property
     def fits(self) -> bool:
-        """Whether there is memory for events that wait; a model from a file has no spare room."""
-        return not self.squares.waits or len(self.squares.pending.weights) == BLOCK
+        """Whether there is memory for what comes next; a model from a file has no spare room."""
+        return restarting.fits(self)
 
     def fitted(self) -> State:
-        """Return the same with memory for events that wait."""
-        return states.grown(self, len(self.model.points))
-
-
-class Work:
-    """What a compiled call needs besides the events: the state, and memory for a block of rows."""
-
-    def __init__(self, setup: Setup, params: Params, state: State, rows: Rows, size: int):
-        d, outputs, n = len(state.model.centre), state.model.outputs, int(state.squares.size[FIXED]) + params.most
-        self.kernel, self.params, self.state = setup.kernel, params, state
-        self.turns = Features(state.waves, rows, 1)  # one row at a time, since products of several round differently
-        self.Z = np.empty(n * size)  # (features, events): 1, waves, columns, whitened kernel values
-        self.X, self.norms = np.empty(size * d), np.empty(size)  # rows minus the centre, in the precision of points
-        self.new = np.empty(size)  # k(x, x) - |z(x)|^2
-        self.T, self.scores = np.empty((2, outputs * size))
-        self.w = np.empty(n)
-        self.fits = state.fits
-        self.due = np.zeros(1, np.int64)  # whether there is something to settle
+        """Return the same with such memory."""
+        return restarting.fitted(self)
 
 
 def _loop(call, first, last):
     """Learn blocks of events until something is due, or there is no room; return where it stopped, or -1 if it diverges."""
     work, events, start = call.block, call.events, first
-    model, squares, outputs, learned = call.state.model, call.state.squares, call.state.model.places.size, 0
+    model, outputs, learned = call.state.model, call.state.model.places.size, 0
     while start < last and work.due[0] == 0 and work.fits:
-        ahead = until_due(squares)
-        b, new = cut(events.weights, start, min(last, start + work.norms.size), ahead)
-        if min(work.params.most, model.size[0] + b) > model.points.shape[0]:
+        ahead = events_ahead(work.own, work.heir, work.contest, work.times)
+        b, new = cut(events.weights, start, min(last, start + work.seen.norms.size), ahead)
+        if b == 0 or min(work.seen.params.most, model.size[0] + b) > model.points.shape[0]:
             break
         T, scores, weights = shaped(work.T, (outputs, b)), shaped(work.scores, (outputs, b)), events.weights[start : start + b]
         class_targets(events.targets[start : start + b], T)
-        if not learn_block(work, events.rows, start, b, T, weights, scores):
+        if not learn_block(work.seen, work.own, events.rows, start, T, weights, scores):
             return -1
         model.clock[EVENTS] += new
         learned += new
+        follow_block(work, events, start, T, weights, scores)
         record(scores, events.before, start)
         work.due[0] = 1 if new == ahead else 0
         start += b
     if learned > 0:
-        _write_coefficients(work.state, work.params.unit, 0, outputs, work.w)
+        write_solution(work.state, work.seen.params.unit, 0, outputs, work.w)
     return start
-
-
-@inner_exact
-def cut(weights, start, last, ahead):
-    """Return how many events there are until so many are learned, and how many are."""
-    b = learned = 0
-    while start + b < last and learned < ahead:
-        learned += 1 if weights[start + b] > 0.0 else 0
-        b += 1
-    return b, learned
-
-
-@inner_exact
-def learn_block(work, rows, start, b, T, weights, scores):
-    """Learn the events of a block, and write the scores before each, (outputs, events); return False if it diverges."""
-    params, model, whitening, squares = work.params, work.state.model, work.state.whitening, work.state.squares
-    known, features, fixed = model.size[0], squares.size[FEATURES], squares.size[FIXED]
-    n = min(params.most, known + b)
-    Z, X = shaped(work.Z, (fixed + n, b)), shaped(work.X, (b, model.centre.size))
-    _write_features(work, rows, start, Z, X)
-    if params.most > 0:
-        norms, new, others = work.norms[:b], work.new[:b], Z[fixed:]
-        whiten(whitening, work.kernel, model, X, norms, others, new)
-        n = admit(whitening, work.kernel, model, X, norms, weights, new, params.novelty, others)
-    waiting = learn(squares, Z[: fixed + n], T, weights, scores)
-    if waiting < 0:
-        model.size[0], squares.size[FEATURES] = known, features
-        return False
-    commit(squares, waiting)
-    return True
-
-
-@inner_exact
-def _write_features(work, rows, start, Z, X):
-    """Write the features of rows that are always there, and the rows minus the centre."""
-    state = work.state
-    number = state.model.points.dtype.type
-    L, fixed, b, d = state.waves.phase.size, state.squares.size[FIXED], Z.shape[1], X.shape[1]
-    root = math.sqrt(L / (L - 1.0)) if L > 1 else 1.0
-    for j in range(b):
-        Z[0, j] = 1.0
-        if L > 1:
-            open_features(state.waves, work.turns, start + j, 1)
-            z = work.turns.Z[0]
-            for i in range(1, L):
-                Z[i, j], Z[L - 1 + i, j] = root * z[i], root * z[L + i]
-        if fixed >= 2 * L or work.params.most > 0:
-            row_of(rows, start + j, X[j])
-        if fixed >= 2 * L:
-            for c in range(d):
-                Z[2 * L - 1 + c, j] = work.params.unit * X[j, c]
-        total = 0.0
-        for c in range(d):
-            X[j, c] = np.float64(number(X[j, c] - state.model.centre[c]))
-            total += X[j, c] * X[j, c]
-        work.norms[j] = np.float64(number(total))
-
-
-@jit_exact
-def _write_coefficients(state, unit, first, last, w):
-    """Write the solution of the least squares problem for some outputs into the model that predicts, by way of w."""
-    L, fixed, n, d = state.waves.phase.size, state.squares.size[FIXED], state.model.size[0], state.model.centre.size
-    root = math.sqrt(L / (L - 1.0)) if L > 1 else 1.0
-    left, turned = np.empty(state.squares.size[WAITING]), np.empty(state.squares.size[FEATURES])
-    for o in range(first, last):
-        waves, linear = state.waves.coef[0, state.waves.places[o]], state.linear.coef[0, state.linear.places[o]]
-        coef = state.model.coef[0, state.model.places[o]]
-        write_weights_of(state.squares, o, left, turned, w)
-        waves[0] = w[0] * math.sqrt(1.0 * L)
-        for i in range(1, L):
-            waves[i], waves[L + i] = w[i] * root, w[L - 1 + i] * root
-        if fixed >= 2 * L:
-            for c in range(d):
-                linear[c] = w[2 * L - 1 + c] * unit
-        for k in range(n):
-            coef[k] = w[fixed + k]
-        solve_back(state.whitening.factor, coef, n)
-
-
-def settle(setup: Setup, params: Params, state: State) -> None:
-    """Fold events into the sums where it is time; a ridge that comes back changes the solution."""
-    least_squares.settle(state.squares)
-    write_coefficients(params, state)
-
-
-def write_coefficients(params: Params, state: State, outputs: slice = slice(None)) -> None:
-    """Write the solution of the least squares problem, or some outputs of it, into the model that predicts."""
-    first, last, _ = outputs.indices(state.model.outputs)
-    _write_coefficients(by_address(state), params.unit, first, last, np.empty(int(state.squares.size[FIXED]) + params.most))
-
-
-@jit_exact
-def _write_spread(work, rows, start, rho, out):
-    """Write the variance of rows from ``start`` on, as a multiple of the noise."""
-    b, d, state = out.size, work.state.model.centre.size, work.state
-    fixed, n = state.squares.size[FIXED], state.model.size[0]
-    Z, X, norms, new = shaped(work.Z, (fixed + n, b)), shaped(work.X, (b, d)), work.norms[:b], work.new[:b]
-    _write_features(work, rows, start, Z, X)
-    whiten(state.whitening, work.kernel, state.model, X, norms, Z[fixed:], new)
-    write_leverages(state.squares, Z, out)
-    for j in range(b):
-        out[j] += 1.0 + (max(0.0, new[j]) / rho if work.params.most > 0 else 0.0)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     if o["features"] == "fourier" and o["kernel"] not in ISOTROPIC:
         raise ValueError(f"random Fourier features need a kernel of the distance, not {o['kernel']!r}; use kernel='rbf'")
-    decay = decay_of(problem)
-    period = 0 if decay == 1.0 else max(SHORTEST, math.ceil(o["forget"]))
     most = o["points"] if o["features"] == "points" else 0
     params = Params(
-        ridge=Ridge(o["ridge"], decay, period),
+        ridge=Ridge.forgetting(o["ridge"], decay_of(problem), o["forget"]),
         novelty=least_novelty(o["novelty"], problem.dtype),
         most=most,
         unit=1.0 if o["features"] == "linear" else math.sqrt(o["gamma"]),
     )
-    return params, Needs(room=1)
+    return params, Needs(room=max(1, most) if o["restart"] else 1)  # a successor has as much, and may store more points
 
 
 def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generator) -> State:
@@ -253,15 +130,15 @@ def start(params: Params, needs: Needs, problem: Problem, rng: np.random.Generat
     linear = new_linear(problem, "linear", d, rng)
     waves = with_constant(new_linear(problem, "fourier", o["points"], rng) if o["features"] == "fourier" else linear)
     columns = d if d <= WIDE or o["features"] == "linear" else 0
-    squares = new_least_squares(params.ridge, waves.coef.shape[2] - 1 + columns, params.most, problem.outputs)
-    return State(empty_expansion(needs, problem), linear, waves, new_whitening(params.most), squares)
+    fixed = waves.coef.shape[2] - 1 + columns
 
+    def regression() -> Regression:
+        squares = new_least_squares(params.ridge, fixed, params.most, problem.outputs)
+        return Regression(empty_expansion(needs, problem), new_whitening(params.most), squares)
 
-def with_constant(linear: Linear) -> Linear:
-    """Return an empty model on the same frequencies, preceded by frequency 0."""
-    frequencies = np.vstack([np.zeros_like(linear.centre), linear.frequencies])
-    coef, phase = np.zeros((1, linear.outputs, 2 * len(frequencies))), np.zeros(len(frequencies))
-    return Linear(frequencies, phase, linear.centre.copy(), coef, linear.places, linear.clock.copy(), linear.votes)
+    state = State(*regression(), linear, waves)
+    held = new_succession(max(2, problem.outputs))
+    return state._replace(succession=held, successor=regression()) if o["restart"] else state
 
 
 def bound(params: Params, t: int) -> float:
@@ -288,21 +165,22 @@ def certificate(params: Params, state: State, problem: Problem) -> dict[str, flo
 
 LEARNER = Learner(
     __name__,
-    SettledLoop(_loop, Work, settle, lambda state: until_due(state.squares), {None: {"learn_block": learn_block}}),
+    SettledLoop(_loop, Work, settle, until_due, FUNCTIONS, lambda state: bool(state.succession)),
     configure,
     start,
     bound,
     certificate,
     meanings={
-        "least_loss": "The least regularised sum of squares that any weights have on all events so far.",
+        "least_loss": "The least regularised sum of squares that any weights have on all events so far, after a restart on "
+        "those since.",
         "regret_bound": "Vovk 2001, Theorem 4: squared errors before learning, of predictions clipped to the largest target, "
         "sum to at most least_loss plus this; absent with forget.",
     },
-    merge=Merge(points=within_limit, settle=write_coefficients),
+    merge=Merge(points=within_limit, align=of_the_same_events, settle=write_coefficients),
 )
 
 
-class _KRLS(Forgets):
+class _KRLS(Forgets, Restarts):
     """Parameters shared by all tasks."""
 
     learner = LEARNER
@@ -366,9 +244,4 @@ class KRLSRegressor(_KRLS, OnlineRegressor):
     @one_thread
     def _deviations(self, X) -> np.ndarray:
         rows = as_rows(canonical(checked(self, X, largest=self._largest, dtype=self._problem.dtype, reset=False)))
-        n, squares = row_count(rows), self._state.squares
-        spread = np.full(n, np.inf)
-        work = Work(self._setup, self._params, self._state, rows, BLOCK)
-        for start in range(0, n if squares.count else 0, BLOCK):
-            _write_spread(by_address(work), by_address(rows), start, squares.rho, spread[start : start + BLOCK])
-        return np.sqrt(squares.noise * spread)
+        return np.sqrt(self._state.squares.noise * variances(self._setup.kernel, self._params, self._state, rows))
