@@ -133,8 +133,8 @@ def test_either_of_two_classes_may_be_the_rare_one():
 
 
 @jit_exact
-def followed(succession, outputs, other, two, targets, weights, values, losses, shares):
-    return follow(succession, outputs, other, two, targets, weights, values, losses, shares)
+def followed(succession, outputs, other, two, targets, weights, values, losses, units, shares):
+    return follow(succession, outputs, other, two, targets, weights, values, losses, units, shares)
 
 
 @pytest.mark.parametrize("leads", [False, True])
@@ -143,9 +143,9 @@ def test_mistakes_and_ranks_are_those_of_what_answers(leads):
     held = new_succession(2)
     held.ranks.seen[:], held.ranks.variance[:] = [3960.0, 40.0], 1.0
     held.contest[LEAD] = 1.0 if leads else -1.0
-    said, losses, shares = np.array([[-2.0, -2.0]]), np.empty(2), np.empty(2)
+    said, losses, units, shares = np.array([[-2.0, -2.0]]), np.empty(2), np.empty(2), np.empty(2)
     speed = pace(held.ranks)
-    followed(held, said, np.array([[2.0, 2.0]]), True, np.array([1.0, 1.0]), np.ones(2), False, losses, shares)
+    followed(held, said, np.array([[2.0, 2.0]]), True, np.array([1.0, 1.0]), np.ones(2), False, losses, units, shares)
     assert (losses == (0.0 if leads else 1.0)).all()
     assert ((shares < 0.1) == leads).all()
     assert ((shares > 0.9) != leads).all()
