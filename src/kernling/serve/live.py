@@ -32,7 +32,7 @@ from .targets import Targets
 COVERAGE = 0.9  # of the intervals and sets in answers
 LEAST = 1e-300  # probability, whose logarithm is finite
 PAUSE = 0.1  # seconds between two copies for predictions, at least, while several requests are learned together
-UNASKED = 10.0  # such pauses between two copies if nothing has asked for one since the first
+QUIET = 1.0  # the same once nothing has asked for a copy for as long
 
 
 class Traits(NamedTuple):
@@ -245,7 +245,7 @@ class LiveModel:
         self._published_at = -math.inf
         self._is_crowded = False  # whether the last block was of several requests
         self._is_learning = False
-        self._is_asked = False  # whether something has asked for a copy since the last one
+        self._is_asked, self._asked_at = False, -math.inf  # whether something has been predicted since the last copy, and when
         self._size: int | None = None  # of the model, when it began to learn the current block in turns
         self._learning, self._copying = threading.Lock(), threading.Lock()
         self.claim = Claim()
@@ -262,7 +262,7 @@ class LiveModel:
     def published(self) -> State:
         """The state after the last block; while a block is learned, possibly an older one."""
         if not self._is_published:
-            self._is_asked = True
+            self._asked_at = time.monotonic()
             with self._copying:
                 if not self._is_published and self._learning.acquire(blocking=False):
                     try:
@@ -279,7 +279,7 @@ class LiveModel:
     @property
     def recent(self) -> State:
         """The same for predictions: while several requests are learned together, it may be of ``PAUSE`` seconds before."""
-        self._is_asked = True
+        self._is_asked, self._asked_at = True, time.monotonic()
         return self._published if self.is_recent else self.published
 
     def _is_due(self, pause: float) -> bool:
@@ -332,7 +332,7 @@ class LiveModel:
             try:
                 outcomes = yield from self._replaying(position, block)
                 self._is_crowded = len(block.pieces) > 1
-                pause = PAUSE * (1.0 if self._is_asked else UNASKED)
+                pause = PAUSE if time.monotonic() < self._asked_at + QUIET else QUIET
                 if self._is_due(pause) or not begun or (self._is_asked and not self._is_crowded):
                     self._publish()  # now, so that the next prediction need not wait for it
             finally:
