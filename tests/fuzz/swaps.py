@@ -212,6 +212,10 @@ def _learn_and_predict(model: Any, rng: np.random.Generator) -> None:
         hostile.check_result(model.predict_set(X), 20)
     if hasattr(model, "alarms_"):
         hostile.check_result(np.array([alarm[2:5] for alarm in model.alarms_]))
+    if hasattr(model, "rises_"):
+        hostile.check_result(np.array([rise[:4] for rise in model.rises_]))
+    if hasattr(model, "explain") and rng.random() < 0.1:
+        hostile.check_result(model.explain(X[:2], X[2:6], samples=4).values)
     if hasattr(model, "predict_one"):
         hostile.check_result(np.array([model.predict_one(X[0])]))
     if rng.random() < 0.2 and isinstance(model, OnlineEstimator):
