@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernling.core.tiles import add_distances, add_products
+from kernling.core.tiles import add_distances, add_products, subtract_products
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -13,15 +13,16 @@ def test_products(rows, others, d, dtype):
     rng = np.random.default_rng(d)
     A, B, start = rng.normal(size=(d + 1, rows + 2)), rng.normal(size=(d, others + 3)).astype(dtype), rows // 3
     G = rng.normal(size=(rows, others))
-    expected = A[:d, :rows].T @ B[:, :others]
-    for sign in (1.0, -1.0):
-        found = G.copy()
-        add_products(sign, A, B, start, found)
-        np.testing.assert_array_equal(found[:start], G[:start])
-        np.testing.assert_allclose(found[start:], (G + sign * expected)[start:], atol=1e-12)
-        one = G[-1:, others // 2 : others // 2 + 1].copy()
-        add_products(sign, A[:, rows - 1 :], B[:, others // 2 :], 0, one)
-        assert one[0, 0] == found[-1, others // 2]
+    products, more, less = A[:d, :rows].T @ B[:, :others], G.copy(), G.copy()
+    add_products(A, B, more)
+    subtract_products(A, B, start, less)
+    np.testing.assert_allclose(more, G + products, atol=1e-12)
+    np.testing.assert_allclose(less[start:], (G - products)[start:], atol=1e-12)
+    np.testing.assert_array_equal(less[:start], G[:start])
+    one = np.full((2, 1, 1), G[-1, others // 2])
+    add_products(A[:, rows - 1 :], B[:, others // 2 :], one[0])
+    subtract_products(A[:, rows - 1 :], B[:, others // 2 :], 0, one[1])
+    assert tuple(one.ravel()) == (more[-1, others // 2], less[-1, others // 2])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -37,7 +37,7 @@ def test_products_and_scores_are_those_of_each_vector_alone(n):
     rng = np.random.default_rng(n)
     A, B, W = rng.normal(size=(n + 2, 140)), rng.normal(size=(n, 33)), rng.normal(size=(2, n))
     G, scores = np.zeros((137, 33)), np.empty((2, 33))
-    add_products(1.0, A, B, 0, G)
+    add_products(A, B, G)
     write_scores(W, n, B, scores)
     np.testing.assert_allclose(scores, W @ B, atol=1e-12)
     for j in (0, 32):

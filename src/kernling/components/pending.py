@@ -11,7 +11,7 @@ from ..compiler import inner_exact, jit_exact, shaped
 from ..core.limits import SCORE
 from ..core.shapes import declared
 from ..core.state import padded
-from ..core.tiles import TILE, add_product, add_products
+from ..core.tiles import TILE, add_product, add_products, subtract_products
 from ..core.triangles import FEW, solve, solve_back, solve_one, write_dots, write_score
 
 BLOCK = 256  # events that wait at most: more need fewer factors of S, but cost more each
@@ -153,7 +153,7 @@ def _share(sums, Y, first, places, weights, G, known, left):
     for i in range(G.shape[0]):
         for e in range(b):
             G[i, e] = 0.0
-    add_products(1.0, pending.whitened, Y[:, first : first + b], 0, G)
+    add_products(pending.whitened, Y[:, first : first + b], G)
     solve(pending.factor, G, before)
     for i in range(before):
         column = pending.factor[i]
@@ -165,7 +165,7 @@ def _share(sums, Y, first, places, weights, G, known, left):
             rest = pending.rest[sums.places[o], i]
             for e in range(b):
                 known[o, e] += G[i, e] * rest
-    add_products(-1.0, pending.factor, G[:before], before, G)
+    subtract_products(pending.factor, G[:before], before, G)
 
 
 @inner_exact
@@ -275,7 +275,7 @@ def write_leverages(sums, Z, out):
     if b == 1:
         add_product(sums.pending.whitened, held, Y, 0, shaped(C, (held,)))
     else:
-        add_products(1.0, sums.pending.whitened, Y, 0, C)
+        add_products(sums.pending.whitened, Y[:, :b], C)
     solve(sums.pending.factor, C, held)
     for e in range(b):
         out[e] = 0.0

@@ -172,11 +172,15 @@ def _measure(window, X, shares, sums, own):
             for k in range(X.shape[0]):
                 own[kind, j, k] = 0.0
     empty = 0 if sums.shape[0] > KINDS else X.shape[0]
-    add_products(1.0, X.T, window.columns, 0, sums[0])
-    add_products(1.0, X.T, X.T, 0, own[0])
+    columns = np.empty((X.shape[1], X.shape[0]))
+    for j in range(X.shape[0]):
+        for c in range(X.shape[1]):
+            columns[c, j] = X[j, c]
+    add_products(X.T, window.columns, sums[0])
+    add_products(X.T, columns, own[0])
     last = sums.shape[0] - 1
     add_distances(X.T, window.columns, shares, sums[1], sums[last, empty:])
-    add_distances(X.T, X.T, shares, own[1], own[last, empty:])
+    add_distances(X.T, columns, shares, own[1], own[last, empty:])
 
 
 @inner_exact

@@ -48,7 +48,11 @@ def values_in_order(kernel, A, a_norms, B, b_norms, out):
     if b == 1:
         _write_values_of_one(kernel, A, a_norms, B[0], np.float64(b_norms[0]), values)
         return
-    add_products(1.0, A.T, B.T, 0, out[:n])
+    columns = np.empty((B.shape[1], b))
+    for j in range(b):
+        for c in range(B.shape[1]):
+            columns[c, j] = B[j, c]
+    add_products(A.T, columns, out[:n])
     if kernels.is_isotropic(kernel):
         for k in range(n):
             own = out[k]

@@ -17,14 +17,22 @@ LANES = 8  # numbers of the longest vector instructions, of which tiles are made
 
 
 @jit_exact
-def add_products(sign, A, B, start, G):
-    """Add products, if the sign is 1, to the rows of G from ``start`` on, or subtract them if it is -1: G += sign A'B.
-
-    A and B may have more columns than G has rows and columns, and A more rows than B.
-    """
-    if start == 0 and G.shape[0] == 1 and sign > 0.0:
+def add_products(A, B, G):
+    """Add products: G += A'B.  A and B may have more columns than G has rows and columns, and A more rows than B."""
+    if G.shape[0] == 1:
         add_product(B, G.shape[1], A[: B.shape[0]], 0, G[0])
-        return
+    else:
+        _add_products(1.0, A, B, 0, G)
+
+
+@jit_exact
+def subtract_products(A, B, start, G):
+    """Subtract them, from the rows of G from ``start`` on."""
+    _add_products(-1.0, A, B, start, G)
+
+
+@inline_exact
+def _add_products(sign, A, B, start, G):
     A, G = A[: B.shape[0], start : G.shape[0]], G[start:]
     tile, panel = np.empty((G.shape[0], TILE)), np.empty((PANEL, TILE))
     for first in range(0, G.shape[1], TILE):
@@ -33,10 +41,7 @@ def add_products(sign, A, B, start, G):
         for k in range(0, B.shape[0], PANEL):
             stop = min(k + PANEL, B.shape[0])
             load(B[k:stop, first : first + part.shape[1]], panel)
-            if sign > 0.0:
-                add_rows(1.0, A, panel, k, stop, tile, 0, G.shape[0], width)
-            else:
-                add_rows(-1.0, A, panel, k, stop, tile, 0, G.shape[0], width)
+            add_rows(sign, A, panel, k, stop, tile, 0, G.shape[0], width)
         save(tile, part)
 
 
