@@ -1,5 +1,9 @@
 """The fuzzers, short by default; with ``-m long``, a million calls, 20,000 damaged files and 40,000 forged ones."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -13,7 +17,7 @@ from kernling.tables import Standardise
 MAIN = [cls for cls in estimators() if registry.METHODS[cls.learner.name].is_main]
 CALLS, FILES, SWAPS = 1_000_000, 20_000, 40_000
 PLAIN = {"NUMBA_DISABLE_JIT": "1"}  # as plain Python, which checks indices
-CHECKED = {"NUMBA_BOUNDSCHECK": "1"}  # what Numba compiles checks them too
+CHECKED = {"KERNLING_COMPILER": "numba", "NUMBA_BOUNDSCHECK": "1"}  # compiled code that checks them: only Numba's own can
 
 
 def test_some_calls():
@@ -68,6 +72,27 @@ def test_many_model_files(tmp_path):
     refuse_damaged(whole_model(path), path, FILES)
 
 
+READS = """
+import numpy as np
+from kernling.compiler import jit_exact
+@jit_exact
+def read(array, place):
+    return array[place]
+try:
+    read(np.arange(4.0), 4)
+except IndexError:
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize("how", [PLAIN, CHECKED], ids=["plain", "checked"])
+def test_indices_are_checked(how, tmp_path):
+    (tmp_path / "reads.py").write_text(READS)
+    environment = {**os.environ, **how, "PYTHONPATH": os.pathsep.join(sys.path), "KERNLING_CACHE": str(tmp_path)}
+    child = subprocess.run([sys.executable, tmp_path / "reads.py"], env=environment, capture_output=True, text=True, check=True)
+    assert child.stdout == "refused\n"
+
+
 def check_swaps(chosen, seed, forgeries, environment):
     outcome = swaps.run(chosen, seed, forgeries, **environment)
     assert not outcome.bad, "\n".join(outcome.bad)
@@ -87,5 +112,7 @@ def test_some_swaps_in_plain_python():
 @pytest.mark.long
 @pytest.mark.parametrize("name", swaps.names())
 @pytest.mark.parametrize(("share", "how"), [(0.9, {}), (0.05, PLAIN), (0.05, CHECKED)], ids=["compiled", "plain", "checked"])
-def test_many_swaps(name, share, how):
+def test_many_swaps(name, share, how, tmp_path_factory):
+    if how is CHECKED:  # Numba's code that checks is not kept apart from that which does not
+        how = how | {"KERNLING_CACHE": str(tmp_path_factory.getbasetemp() / "checked")}
     check_swaps([name], 1000, int(share * SWAPS / len(swaps.names())) + 1, how)
