@@ -388,10 +388,10 @@ def test_columns_whose_neighbours_are_very_much_alike_are_compared_over_longer_w
     columns = new_columns(4)
     assert not watch_rows(columns, rows)
     assert (columns.usual[:, LENGTH] > 2.0).all()
-    rows[40_000:, 2] += 5.0
-    moved = [(place, [one.column for one in found]) for place, found in watch_rows(new_columns(4), rows)]
-    assert [columns for _, columns in moved] == [[2]]
-    assert 40_000 < moved[0][0] < 44_000
+    rows[40_000:, 1:] += 5.0
+    moved = [(place, one.column) for place, found in watch_rows(new_columns(4), rows) for one in found]
+    assert len({column for _, column in moved} & {1, 2, 3}) >= 2
+    assert all(column > 0 and 40_000 < place < 44_000 for place, column in moved)
 
 
 @pytest.mark.parametrize(("mistakes", "told"), [(3, False), (5, True)])
