@@ -90,7 +90,7 @@ class Rises:
             if n < needed and self.held[-n] - usual <= 2.0 * spread:
                 return None
             after = np.mean(self.held[-n:])
-            if n >= min(needed, 2) and after - usual > (4.0 if n >= needed else 10.0) * spread:
+            if n >= min(needed, 2) and after - usual > (4.0 if n >= needed else 12.0) * spread:
                 return after
         return None
 

@@ -40,7 +40,7 @@ KEEP = 0.93  # what each leaves of those before
 FAR = 4.0  # standard deviations of their means by which that of a window must be higher
 CLEARLY = 0.8  # of the constant answer's error, below which a model is better again
 HIGH = 2.0  # such deviations by which each of several windows must be higher
-CLEAR = 10.0  # such deviations by which the mean of two windows is so much higher that a third one need not follow
+CLEAR = 12.0  # such deviations by which the mean of two windows is so much higher that a third one need not follow
 SOON = 3.0  # windows after an alarm, before which no other is confirmed
 FALLS = 2.0  # deviations of chance by which a window is lower than those before it, which then count no more
 ALIKE = 0.03  # correlation of errors with those before, for each multiple of which a rise must last for a window more
@@ -257,10 +257,10 @@ def confirm(losses, shares, first, found):
             continue
         mean = spans[SUM] / SPAN
         spans[COUNT], spans[SUM] = 0.0, 0.0
-        if spans[SUSPECT] == 0.0:
+        is_usual = spans[SUSPECT] == 0.0
+        _end_window(likeness, mean, is_usual)
+        if is_usual:
             _add_window(spans, mean)
-        _end_window(likeness, mean, spans[SUSPECT] == 0.0)
-        if spans[SUSPECT] == 0.0:
             continue
         spans[SUSPECT] -= 1.0
         held[int(spans[HELD])] = mean
