@@ -135,6 +135,7 @@ def autos() -> dict:
         "two": kl.AutoClassifier().fit(X + SHIFT, LABELS),
         "three": kl.AutoClassifier().fit(X + SHIFT, KINDS),
         "values": kl.AutoRegressor().fit(X + SHIFT, VALUES),
+        "far values": kl.AutoRegressor(standardise=False).fit(X + SHIFT, VALUES),
         "without": kl.AutoClassifier(memory=0, standardise=False).fit(X, LABELS),
     }
 
@@ -194,7 +195,7 @@ def test_explanations_of_a_state_share_only_what_belongs_to_it(autos, tmp_path):
                 np.testing.assert_array_equal(own, other)
 
 
-@pytest.mark.parametrize("name", ["two", "three", "values"])
+@pytest.mark.parametrize("name", ["two", "three", "values", "far values"])
 def test_neighbours_say_the_same_along_orders_as_of_each_row(autos, name, monkeypatch):
     """A group of two columns, which change together, and single ones."""
     model, rows = autos[name], X[:3] + np.array([0.0, 100.0, 0.0, 0.0])

@@ -43,7 +43,7 @@ HALF, RATIO = 1, 2
 TINY = 1e-308  # added to means, which are 0 for players that are very far
 RADIUS, RADII = 1.3, 16  # of ellipses that are tried: 1.3 and its powers
 FREEDOM = 4  # changes for each function whose shares are known, from which on they are used
-RIDGE = 1e-9  # of least squares on these, as a share of the trace
+RIDGE = 1e-4  # of least squares on these, as a share of the trace: rounding in single precision is not magnified
 
 Path = Callable[[int], np.ndarray]  # scores from starts to a row, (pairs, 2, 1 + players, outputs)
 

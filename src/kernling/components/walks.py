@@ -202,13 +202,12 @@ def _measure_columns(table, x, gaps):
 
 @inline
 def _change_columns(table, start, row, order, gaps):
-    """Change some columns from the values of a start to those of a row: (b - p)^2 - (a - p)^2 is (b - a) (b + a - 2 p)."""
+    """Change some columns from the values of a start to those of a row."""
     for n in range(order.size):
         before, after, column = np.float64(start[order[n]]), np.float64(row[order[n]]), table[order[n]]
-        step, both = after - before, after + before
-        shift, slope = step * both, 2.0 * step
         for k in range(gaps.size):
-            gaps[k] += shift - slope * np.float64(column[k])
+            old, new = before - np.float64(column[k]), after - np.float64(column[k])
+            gaps[k] += new * new - old * old
 
 
 # ---------------------------------------------------------------------- the window
