@@ -3,8 +3,9 @@
     python -m benchmarks.explain [--columns 10,54] [--points 512]
 
 ``one`` is a call with a single row, which also computes what absent columns are worth, and ``each more`` what a further row
-adds.  Expansions with a Gaussian kernel have a formula.  Auto's neighbours are sampled, by 16 orders of the columns or, of
-few columns, more: ``scored`` rows for each that is explained.  Error and size are means over contributions.
+adds.  Expansions with a Gaussian kernel have a formula.  Auto's memory is sampled, by 16 orders of the columns or, of few
+columns, more: ``scored`` rows for each that is explained; its other neighbours by half as many.  Error and size are means over
+contributions.
 """
 
 import argparse

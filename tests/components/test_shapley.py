@@ -5,7 +5,19 @@ from math import comb
 import numpy as np
 import pytest
 
-from kernling.components.shapley import Game, Products, additive, linear, of_powers, of_products, sampled, tables
+from kernling.components.shapley import (
+    Game,
+    Products,
+    additive,
+    averaged,
+    linear,
+    of_powers,
+    of_products,
+    orders_of,
+    sampled,
+    stepwise,
+    tables,
+)
 from oracles.shapley import shapley
 
 OUTPUTS = 2
@@ -63,7 +75,8 @@ def test_sums_over_columns_have_the_values_of_all_coalitions():
 def test_few_nodes_are_enough_for_many_players():
     """Each integral of t^i (1 - t)^(p - 1 - i), of which all others are sums, is 1 / (p binomial(p - 1, i))."""
     for players in (2, 9, 54, 90, 300, 784):
-        times, weights = tables(players)[-1]
+        upper, weights = tables(players)[-1]
+        times, weights = 0.5 + 0.5 * np.concatenate([-upper, upper]), 0.5 * np.tile(weights, 2)
         degree = players - 1
         for i in range(players):
             with np.errstate(under="ignore"):
@@ -125,6 +138,37 @@ def test_samples_are_right_within_their_errors():
     assert 2.0 < fewer.error.mean() / found.error.mean() < 5.0
     one = sampled(Game(game.rows, game.background, np.zeros(6, int)), said_by(terms), 4, np.random.default_rng(0))
     np.testing.assert_allclose(one.values[:, 0] + one.base, right.scores, rtol=1e-9)
+
+
+@pytest.mark.parametrize("samples", [8, 32])
+def test_errors_next_to_known_functions_are_not_understated(samples):
+    """A sum of two known functions and a little more, over many random orders.  Starts are balanced, which errors leave out."""
+    game, terms, little = problem(5, 6, 60), products(6, 6, is_city=False), products(7, 6, is_city=True)
+    known, own = of_products(game, terms), of_products(game, little)
+
+    def whole(rows: np.ndarray) -> np.ndarray:
+        said = said_by(terms)(rows)
+        return np.column_stack([said @ [1.0, -3.0] + 0.1 * said_by(little)(rows)[:, 0], said])
+
+    right = known.values @ [[1.0], [-3.0]] + 0.1 * own.values[..., :1]
+    deviations, errors, plain = [], [], []
+    for seed in range(60):
+        orders = orders_of(game, samples // 2, np.random.default_rng(seed))
+        path = stepwise(game, orders, whole)
+        found = averaged(game, orders, whole(orders.starts), whole(game.rows), path, known)
+        np.testing.assert_allclose(found.scores, whole(game.rows)[:, :1], rtol=1e-9)
+        deviations.append(found.values - right)
+        errors.append(found.error)
+        plain.append(averaged(game, orders, whole(orders.starts), whole(game.rows), path).error[..., :1])
+    assert 0.5 < np.std(deviations) / np.sqrt(np.mean(np.square(errors))) < 1.1
+    assert np.mean(errors) < 0.2 * np.mean(plain)
+
+
+def test_squares_of_independent_errors_are_added():
+    game = problem(5, 6, 4)
+    one = sampled(game, said_by(products(6, 6, is_city=False)), 16, np.random.default_rng(0))
+    other = sampled(game, said_by(products(7, 6, is_city=True)), 6, np.random.default_rng(1))
+    np.testing.assert_allclose(one.plus(other).error, np.sqrt(one.error**2 + other.error**2))
 
 
 def test_values_are_those_of_the_package_shap():

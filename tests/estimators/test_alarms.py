@@ -33,7 +33,7 @@ from kernling.components.alarms import (
     watch_events,
 )
 from kernling.components.alarms import VARIANCE as SPAN_VARIANCE
-from kernling.components.columns import WIDEST, Moved, _chances, new_columns, watch_rows
+from kernling.components.columns import LENGTH, WIDEST, Moved, _chances, new_columns, watch_rows
 from kernling.tables import Standardise
 from oracles.alarms import AgainstConstant, ColumnWatch, Rises
 
@@ -371,6 +371,56 @@ def test_the_constant_answer_is_the_first_of_the_most_frequent_classes():
     usual = np.empty(4)
     compare_labels(np.zeros(2), np.array([1, 0, 1, 1]), usual)
     np.testing.assert_array_equal(usual, [1, 1, 1, 0])
+
+
+def burst(shares: np.ndarray, first: int, events: int) -> np.ndarray:
+    """Return mistakes of which more than half come within some events."""
+    return np.where((np.arange(len(shares)) >= first) & (np.arange(len(shares)) < first + events), shares < 0.7, shares < 0.1)
+
+
+def alike(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return numbers from 0 to 1 that are often those before."""
+    latest = np.maximum.accumulate(np.where(rng.random(n) < 0.6, np.arange(n), 0))
+    return rng.random(n)[latest]
+
+
+ERRORS = {  # mistakes, and after which events alarms of them are due
+    "a rise": (lambda rng: burst(rng.random(12_000), 8000, 4000), [8200]),
+    "a short rise": (lambda rng: burst(rng.random(12_000), 8000, 150), [8200]),
+    "a rise of errors that are alike": (lambda rng: burst(alike(rng, 12_000), 8000, 4000), [8400, 8600]),
+    "a short rise of errors that are alike": (lambda rng: burst(alike(rng, 12_000), 8000, 150), []),
+    "two rises": (lambda rng: burst(rng.random(12_000), 8000, 500) | burst(rng.random(12_000), 9500, 2500), [8200, 9600, 9800]),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_rises_must_last_where_errors_are_alike_and_others_may_follow_soon(name, seed):
+    made, due = ERRORS[name]
+    shares = made(np.random.default_rng(seed)).astype(float)
+    slow, losses, found, events, first = Rises(False), new_losses(2), np.empty(3), [], 0
+    while (place := confirm(losses, shares, first, found)) >= 0:
+        first = place + 1
+        events.append(first)
+    for share in shares:
+        slow.learn(share)
+    assert [alarm[0] for alarm in slow.alarms] == events
+    assert set(events) <= set(due)
+    assert len(events) == len({event // 1000 for event in due})
+
+
+def test_columns_whose_neighbours_are_very_much_alike_are_compared_over_longer_windows():
+    """At each event one in twenty of the values is new: windows of 400 hold few of them, which looks like changes."""
+    rng, n = np.random.default_rng(4), 60_000
+    latest = np.maximum.accumulate(np.where(rng.random((n, 4)) < 0.05, np.arange(n)[:, np.newaxis], 0), axis=0)
+    rows = np.take_along_axis(rng.normal(size=(n, 4)), latest, axis=0)
+    columns = new_columns(4)
+    assert not watch_rows(columns, rows)
+    assert (columns.usual[:, LENGTH] > 2.0).all()
+    rows[40_000:, 1:] += 5.0
+    moved = [(place, one.column) for place, found in watch_rows(new_columns(4), rows) for one in found]
+    assert len({column for _, column in moved} & {1, 2, 3}) >= 2
+    assert all(column > 0 and 40_000 < place < 44_000 for place, column in moved)
 
 
 @pytest.mark.parametrize(("mistakes", "told"), [(3, False), (5, True)])

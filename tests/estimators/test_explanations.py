@@ -7,8 +7,10 @@ from scipy import sparse
 import kernling as kl
 from kernling.baselines import FOGDClassifier
 from kernling.components import explaining
+from kernling.components.answering import Kept
 from kernling.components.experts import CLASSIFIERS, REGRESSORS
 from kernling.components.mixture import Mixture
+from kernling.components.scaling import target_scale
 from kernling.components.shapley import Game, exact
 from oracles.shapley import shapley
 
@@ -24,6 +26,7 @@ def stream(n: int = 300, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 X, VALUES = stream()
 LABELS, KINDS = VALUES > 0.0, np.digitize(VALUES, [-0.5, 0.5])
 BACKGROUND = X[:3]
+SHIFT = np.array([0.0, 100.0, 0.0, 0.0])
 
 
 def sums_up(found, model, rows) -> None:
@@ -128,11 +131,11 @@ def test_wrong_arguments_are_refused():
 
 @pytest.fixture(scope="module")
 def autos() -> dict:
-    shift = np.array([0.0, 100.0, 0.0, 0.0])
     return {
-        "two": kl.AutoClassifier().fit(X + shift, LABELS),
-        "three": kl.AutoClassifier().fit(X + shift, KINDS),
-        "values": kl.AutoRegressor().fit(X + shift, VALUES),
+        "two": kl.AutoClassifier().fit(X + SHIFT, LABELS),
+        "three": kl.AutoClassifier().fit(X + SHIFT, KINDS),
+        "values": kl.AutoRegressor().fit(X + SHIFT, VALUES),
+        "far values": kl.AutoRegressor(standardise=False).fit(X + SHIFT, VALUES),
         "without": kl.AutoClassifier(memory=0, standardise=False).fit(X, LABELS),
     }
 
@@ -156,7 +159,7 @@ def test_experts_with_a_formula_have_the_values_of_all_coalitions(autos, name):
     state, answers = model._state.answering, model._answers().answers
     kernel = state.kernel(model._problem.kernel)
     game = Game(row[np.newaxis], others, np.arange(COLUMNS))
-    found = explaining._with_formula(state, kernel, True, answers, game)
+    found = explaining._with_formula(state, kernel, True, answers, game, Kept(()))
     names = CLASSIFIERS if name != "values" else REGRESSORS
     known = {names[place] for place in found}
     assert known == {one for one in names if not one.startswith(("average", "nearest", "memory"))}
@@ -166,13 +169,36 @@ def test_experts_with_a_formula_have_the_values_of_all_coalitions(autos, name):
         np.testing.assert_allclose(own.base, base, rtol=1e-6, atol=1e-7)
 
 
+def test_neighbours_are_right_within_their_errors(autos):
+    """The same weights of the values of all coalitions of four columns and two other rows."""
+    model, row, others = autos["values"], X[20] + SHIFT, X[:2] + SHIFT
+    state, weights = model._state.answering, 1.0 / len(REGRESSORS) + model._answers().answers.mixture[0]
+    values, base = shapley(lambda rows: model._expert_scores(rows)[..., 0], row, others, range(COLUMNS))
+    shift, width = target_scale(state.target)
+    found = model.explain(row[np.newaxis], others, samples=400)
+    assert found.base == pytest.approx(shift + width * weights @ base, abs=0.02)
+    assert (found.error > 0.0).all()
+    assert (np.abs(found.values[0] - width * values @ weights) < 5.0 * found.error[0]).all()
+
+
+def test_explanations_of_a_state_share_only_what_belongs_to_it(autos, tmp_path):
+    """After other rows, groups and backgrounds, and after events: the same as of a model that was not asked before."""
+    kl.save(autos["values"], tmp_path / "m.kern")
+    model = kl.load(tmp_path / "m.kern")
+    calls = [{}, {"groups": ["a", "b", "a", "c"]}, {"background": X[:9] + SHIFT}, {"samples": 20}, {}]
+    for more in (0, 1, 300):
+        model.partial_fit(X[:more] + SHIFT, VALUES[:more] + 1.0) if more else None
+        for settings in calls:
+            kl.save(model, tmp_path / "m.kern")
+            fresh = kl.load(tmp_path / "m.kern").explain(X[:2] + SHIFT, **settings)
+            for own, other in zip(model.explain(X[:2] + SHIFT, **settings)[:4], fresh[:4], strict=True):
+                np.testing.assert_array_equal(own, other)
+
+
 def both_ways(model, rows, groups, monkeypatch):
-    """The explanation by distances that change by one column, and that by scores of whole rows."""
+    """The explanation along orders of columns, and that by scores of whole rows."""
     quick = model.explain(rows, groups=groups)
-    whole = explaining.shapley.sampled
-    monkeypatch.setattr(
-        explaining.shapley, "sampled", lambda game, score, samples, rng, along: whole(game, score, samples, rng)
-    )
+    monkeypatch.setattr(explaining, "_have_paths", lambda found: False)
     slow = model.explain(rows, groups=groups)
     assert quick.error.any()
     return quick, slow
@@ -196,7 +222,7 @@ def test_distances_that_are_lost_by_rounding_are_not_below_zero():
     assert np.abs(found.values).max() < 1e3
 
 
-@pytest.mark.parametrize("name", ["two", "three", "values"])
+@pytest.mark.parametrize("name", ["two", "three", "values", "far values"])
 def test_neighbours_say_the_same_along_orders_as_of_each_row(autos, name, monkeypatch):
     """A group of two columns, which change together, and single ones."""
     model, rows = autos[name], X[:3] + np.array([0.0, 100.0, 0.0, 0.0])

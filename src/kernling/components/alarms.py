@@ -2,9 +2,13 @@
 
 Errors before learning are watched by ADWIN (adwin.py): mistakes, or squared errors over their running mean.  Errors of
 neighbours are often alike, and learners wander, so that ADWIN finds many rises which mean little: one counts if the mean error
-of the window of 200 events in which it was found, or of the next two, is higher than earlier windows let one expect.  Windows
-of a thousand events tell whether the model was better than the constant answer, the most frequent class or the mean target
-before each event; after such an alarm, the next is raised only if it has been better again.  Columns are watched in columns.py.
+of the window of 200 events in which it was found, or of the next two, is higher than earlier windows let one expect.  Where
+errors are correlated with those before them, two or all three of these windows must be: rises by chance are short.  Soon after
+an alarm, windows of the falling error do not count, and variances are multiples of those of independent mistakes, as before it.
+
+Windows of a thousand events tell whether the model was better than the constant answer, the most frequent class or the mean
+target before each event; after such an alarm, the next is raised only if it has been better again.  Columns are watched in
+columns.py.
 """
 
 from __future__ import annotations
@@ -35,7 +39,14 @@ MATURE = 8.0  # windows, before which nothing is confirmed
 KEEP = 0.93  # what each leaves of those before
 FAR = 4.0  # standard deviations of their means by which that of a window must be higher
 CLEARLY = 0.8  # of the constant answer's error, below which a model is better again
-COUNT, SUM, SUSPECT, DOUBTED, HELD, WINDOWS, WEIGHT, LEVEL, VARIANCE = range(9)  # what spans holds: see below
+HIGH = 2.0  # such deviations by which each of several windows must be higher
+CLEAR = 12.0  # such deviations by which the mean of two windows is so much higher that a third one need not follow
+SOON = 3.0  # windows after an alarm, before which no other is confirmed
+FALLS = 2.0  # deviations of chance by which a window is lower than those before it, which then count no more
+ALIKE = 0.03  # correlation of errors with those before, for each multiple of which a rise must last for a window more
+LASTS = 0.98  # what each window leaves of the sums that it is computed from
+COUNT, SUM, SUSPECT, DOUBTED, HELD, WINDOWS, WEIGHT, LEVEL, VARIANCE, EXCESS = range(10)  # what spans holds: see below
+SQUARE, PAIRS, LATEST, APART, TOGETHER = range(5)  # what likeness holds: see below
 EVENTS, OWN, USUAL, SQUARES, FAILED, MEAN, UNIT, SEEN = range(8)  # what record holds: see below
 ALARMS, TIME = range(2)  # what noted holds
 
@@ -105,7 +116,8 @@ def _column(name: Any) -> str:
 class Losses(NamedTuple):
     adwin: Adwin
     counts: Annotated[np.ndarray, "counts: classes"]  # events of each class; none for values
-    # events and errors of a window; how many may confirm a rise, its chance; windows held, and past ones
+    # events and errors of a window; how many may confirm a rise, its chance; windows held; number, weight, mean and variance of
+    # past ones; this variance over that of chance before the last alarm
     spans: Annotated[
         np.ndarray,
         f"index of {int(SPAN)}",
@@ -117,7 +129,10 @@ class Losses(NamedTuple):
         f"0..{2.0 / (1.0 - KEEP)}",
         "0..1",
         "0..1",
+        f"0..{SPAN * SPAN}",
     ]
+    # squares of errors and products with those before, in a window; the latest; variance and covariance in windows so far
+    likeness: Annotated[np.ndarray, *[f"0..{SPAN}"] * 2, "0..1", f"0..{1.0 / (1.0 - LASTS)}", f"-{SPAN}..{SPAN}"]
     held: Annotated[np.ndarray, f"0..1: {TRIES}"]  # mean errors of the windows since ADWIN found a rise
     # events, losses of model and constant, squares of differences; whether it failed; of targets and errors
     record: Annotated[np.ndarray, "counts", *["not negative"] * 3, "0..1", f"{-SCORE}..{SCORE}", f"0..{SCORE**3}", "counts"]
@@ -169,7 +184,7 @@ class Watch(NamedTuple):
 
 def new_losses(classes: int) -> Losses:
     """Return the record of a model of so many classes without events; one for values."""
-    return Losses(new_adwin(), np.zeros(classes), np.zeros(9), np.zeros(TRIES), np.zeros(8))
+    return Losses(new_adwin(), np.zeros(classes), np.zeros(10), np.zeros(5), np.zeros(TRIES), np.zeros(8))
 
 
 def new_watch(classes: int) -> Watch:
@@ -231,24 +246,29 @@ def _errors(found: np.ndarray, unit: float | None) -> list[float]:
 @jit_exact
 def confirm(losses, shares, first, found):
     """Take in shares from ``first`` on, up to the first rise that is confirmed; return its index, or -1."""
-    spans, held = losses.spans, losses.held
+    spans, held, likeness = losses.spans, losses.held, losses.likeness
     for t in range(first, shares.size):
         if watch(losses.adwin, shares[t : t + 1], 0, found) >= 0 and found[AFTER] > found[BEFORE]:
             spans[SUSPECT], spans[DOUBTED] = float(TRIES), found[CHANCE]
+        _add_pair(likeness, shares[t], spans[COUNT] == 0.0)
         spans[SUM] += shares[t]
         spans[COUNT] += 1.0
         if spans[COUNT] < SPAN:
             continue
         mean = spans[SUM] / SPAN
         spans[COUNT], spans[SUM] = 0.0, 0.0
-        if spans[SUSPECT] == 0.0:
+        is_usual = spans[SUSPECT] == 0.0
+        _end_window(likeness, mean, is_usual)
+        if is_usual:
             _add_window(spans, mean)
             continue
         spans[SUSPECT] -= 1.0
         held[int(spans[HELD])] = mean
         spans[HELD] += 1.0
-        if _has_risen(spans, held, found):
-            for k in range(SUSPECT, spans.size):
+        if _has_risen(spans, held, _windows_needed(likeness, held.size), found):
+            if spans[WINDOWS] >= MATURE:
+                spans[EXCESS] = spans[VARIANCE] / _chance(spans[LEVEL])
+            for k in range(SUSPECT, EXCESS):
                 spans[k] = 0.0
             return t
         if spans[SUSPECT] == 0.0 or spans[HELD] == held.size:  # none of them confirms it; a new rise holds further ones
@@ -259,8 +279,39 @@ def confirm(losses, shares, first, found):
 
 
 @inline_exact
+def _add_pair(likeness, share, is_first):
+    """Add an error, and its product with the one before."""
+    if not is_first:
+        likeness[PAIRS] += share * likeness[LATEST]
+    likeness[SQUARE] += share * share
+    likeness[LATEST] = share
+
+
+@inline_exact
+def _end_window(likeness, mean, is_usual):
+    """Add the variance of the errors of a window, and their covariance with those before, if nothing seems to change in it."""
+    if is_usual:
+        likeness[APART] = LASTS * likeness[APART] + max(likeness[SQUARE] / SPAN - mean * mean, 0.0)
+        likeness[TOGETHER] = LASTS * likeness[TOGETHER] + likeness[PAIRS] / (SPAN - 1.0) - mean * mean
+    likeness[SQUARE], likeness[PAIRS] = 0.0, 0.0
+
+
+@inline_exact
+def _windows_needed(likeness, most):
+    """Return for how many windows a rise must last: the more errors resemble those before, the longer are rises by chance."""
+    needed = 1
+    while needed < most and likeness[TOGETHER] > needed * ALIKE * likeness[APART]:
+        needed += 1
+    return needed
+
+
+@inline_exact
 def _add_window(spans, mean):
-    """Add a window to the past ones."""
+    """Add a window to the past ones: after an alarm, those of falling errors are no measure of a rise."""
+    falls = FALLS * math.sqrt(spans[EXCESS] * _chance(spans[LEVEL]))
+    if spans[EXCESS] > 0.0 and spans[WINDOWS] < MATURE and mean < spans[LEVEL] - falls:
+        for k in range(WINDOWS, EXCESS):
+            spans[k] = 0.0
     spans[WINDOWS] += 1.0
     spans[WEIGHT] = KEEP * spans[WEIGHT] + 1.0
     difference = mean - spans[LEVEL]
@@ -269,19 +320,31 @@ def _add_window(spans, mean):
 
 
 @inline_exact
-def _has_risen(spans, held, found):
+def _has_risen(spans, held, needed, found):
     """Whether the mean of the last windows that are held, one or more of them, is too high for chance; write what is found."""
+    usual = spans[VARIANCE]
     if spans[WINDOWS] < MATURE:
-        return False
+        usual = max(usual, spans[EXCESS] * _chance(spans[LEVEL]))
+        if spans[WINDOWS] < SOON or spans[EXCESS] == 0.0:
+            return False
     total, n, risen = 0.0, 0.0, False
     for k in range(int(spans[HELD]) - 1, -1, -1):
         total += held[k]
         n += 1.0
-        spread = math.sqrt(max(spans[VARIANCE], 1.0 / (SPAN * SPAN)) * (1.0 / n + 1.0 / spans[WEIGHT]))
-        if not risen and total / n - spans[LEVEL] > FAR * spread:
+        spread = math.sqrt(max(usual, 1.0 / (SPAN * SPAN)) * (1.0 / n + 1.0 / spans[WEIGHT]))
+        if n < needed and held[k] - spans[LEVEL] <= HIGH * spread:
+            return False
+        far = FAR if n >= needed else CLEAR
+        if not risen and n >= min(needed, 2.0) and total / n - spans[LEVEL] > far * spread:
             found[BEFORE], found[AFTER], found[CHANCE] = spans[LEVEL], total / n, spans[DOUBTED]
             risen = True
     return risen
+
+
+@inline_exact
+def _chance(level):
+    """The variance of the mean of a window of independent events that are 0 or 1."""
+    return max(level * (1.0 - level), 1.0 / SPAN) / SPAN
 
 
 @jit_exact

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ from .experts import Experts, new_answers
 from .learning import SQUARES, Seen, Side, add_to_kernel, kind_of, look, scale_block, write_fixed
 from .mixture import learn_mixed
 from .pending import FIXED, write_weights
+
+KEPT = 2**24  # bytes of what explanations share, at most
 
 
 @inner_exact
@@ -146,6 +150,25 @@ ANSWER = {values: bind(_answer_rows, exact=True, answer=one) for values, one in 
 ANSWER_ONE = {values: bind(_answer_event, exact=True, answer=one) for values, one in _BY_TASK.items()}
 
 
+class Kept:
+    """What explanations with the same background and players share until the model learns."""
+
+    def __init__(self, key: tuple[bytes, ...]):
+        self.key = key
+        self._parts: dict[Any, np.ndarray] = {}
+        self._room = KEPT
+
+    def of(self, name: Any, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """Return an array, which is only made if it is not kept; it is kept if there is room."""
+        found = self._parts.get(name)
+        if found is None:
+            found = make()
+            if found.nbytes <= self._room:
+                self._room -= found.nbytes
+                self._parts[name] = found
+        return found
+
+
 class Answering:
     """The answers of a state, for several threads; only the buffers of ``of_event`` are for one at a time."""
 
@@ -158,6 +181,7 @@ class Answering:
         self._side, self._answers, self._kind = by_address(side), by_address(self.answers), kind_of(self._said)
         self._prepare = entry_point(PREPARE[self._kind], self._side, self._answers)
         self._one: Any = None
+        self._kept: Kept | None = None
 
     def is_of(self, state: Experts) -> bool:
         """Return whether these are the answers of a state, which may have learned in place."""
@@ -169,7 +193,14 @@ class Answering:
         if self._events != self._state.model.clock[EVENTS]:
             with self._lock:
                 self._prepare(address(self._side), address(self._answers))
-                self._events = self._state.model.clock[EVENTS]
+                self._events, self._kept = self._state.model.clock[EVENTS], None
+
+    def kept_for(self, *game: np.ndarray) -> Kept:
+        """Return what explanations of the state as it is now share, with the same background and players."""
+        key, kept = tuple(blake2b(part.tobytes()).digest() for part in game), self._kept
+        if kept is None or kept.key != key:
+            kept = self._kept = Kept(key)
+        return kept
 
     def outputs(self, rows: Rows, part: range) -> np.ndarray:
         """Return the outputs of some rows, (outputs, rows)."""

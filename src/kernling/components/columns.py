@@ -8,8 +8,9 @@ tail is that of an F distribution whose degrees of freedom follow from the mean 
 
 F. E. Satterthwaite: An Approximate Distribution of Estimates of Variance Components.  Biometrics Bulletin 2 (1946).
 
-Where neighbours are very much alike, tails are heavier still; so the statistic must also be four times the largest one so far.
-A column that has moved begins anew with the next window.
+Where neighbours are very much alike, a window of 400 events is worth few independent ones, so tails are heavier still: the
+statistic must also be four times the largest one so far.  The mean statistic of the first windows says how many events are
+worth one; where it is large, several windows are taken as one.  A column that has moved begins anew with the next window.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ WIDEST = 1000  # columns, up to which they are watched
 LEVEL = 1e-4  # the chance that any column of a window seems to have moved, without a change
 MATURE = 8  # windows that a column has been compared with before it may move
 LEAST = 5.0  # events expected in a bin, below which it counts for less
-ABOVE = 4.0  # times the largest statistic so far, which a window must exceed
-COUNT, TOTAL, SQUARES, LARGEST, SHARES = range(5)  # what usual holds of each column: see below
+ABOVE, ABOVE_LONGER = 4.0, 6.0  # times the largest statistic so far, which a window must exceed; one of several windows
+CROWDED = 5.0  # times chance, by which windows may differ on average before several are taken as one
+LONGEST = 8.0  # windows that are
+COUNT, TOTAL, SQUARES, LARGEST, SHARES, LENGTH, PARTS = range(7)  # what usual holds of each column: see below
 WATCHED, FILLED = range(2)  # what size holds
 
 
@@ -52,8 +55,10 @@ class Columns(NamedTuple):
     edges: Annotated[np.ndarray, f"numbers: watched {EDGES}"]  # of bins
     # events in each bin, without those of the window; none before the first window
     past: Annotated[np.ndarray, f"counts: watched {BINS}"]
-    # windows compared; sum, squares and largest of their statistics; sum of their shares
-    usual: Annotated[np.ndarray, "0..1e30: watched 5"]
+    # the same of the windows that are going to be compared as one
+    recent: Annotated[np.ndarray, f"0..{WINDOW * LONGEST}: watched {BINS}"]
+    # windows compared; sum, squares and largest of their statistics; sum of their shares; how many are one, and are in recent
+    usual: Annotated[np.ndarray, "0..1e30: watched 7"]
 
     def check(self, dimensions: Mapping[str, int]) -> None:
         """Raise unless edges are in order."""
@@ -74,7 +79,8 @@ def new_columns(number: int) -> Columns:
         np.zeros((WINDOW, number)),
         np.zeros((number, EDGES)),
         np.zeros((number, BINS)),
-        np.zeros((number, 5)),
+        np.zeros((number, BINS)),
+        np.zeros((number, 7)) + (np.arange(7) == LENGTH),
     )
 
 
@@ -107,31 +113,42 @@ def watch_rows(columns: Columns, rows: np.ndarray) -> list[tuple[int, list[Moved
 
 
 def _compared(columns: Columns) -> list[Moved]:
-    """Compare the window with those before, and add it to them; return the columns that have moved, farthest first."""
-    counts = np.zeros_like(columns.past)
-    count(columns.latest, columns.edges, counts)
-    known = columns.past.any(axis=1)
-    statistic, share = _statistics(counts, columns.past)
-    chance = _chances(statistic, columns.usual)
-    clear = (statistic > ABOVE * columns.usual[:, LARGEST]) & (chance * columns.number < LEVEL)
-    moved = known & clear & (columns.usual[:, COUNT] >= MATURE)
-    usual = columns.usual[:, SHARES] / np.maximum(columns.usual[:, COUNT], 1.0)
-    stays = known & ~moved
+    """Compare windows that are complete with those before, and add them; return the columns that have moved, farthest first.
+
+    A column whose windows differ by much more than chance, though nothing changes, is given longer ones, and begins anew.
+    """
+    usual, known = columns.usual, columns.past.any(axis=1)
+    count(columns.latest, columns.edges, columns.recent)
+    usual[:, PARTS] += 1.0
+    full = known & (usual[:, PARTS] >= usual[:, LENGTH])
+    statistic, share = _statistics(columns.recent, columns.past)
+    chance = _chances(statistic, usual)
+    above = np.where(usual[:, LENGTH] > 1.0, ABOVE_LONGER, ABOVE)
+    clear = (statistic > above * usual[:, LARGEST]) & (chance * columns.number < LEVEL)
+    moved = full & clear & (usual[:, COUNT] >= MATURE)
+    each = [
+        Moved(c, float(share[c]), float(usual[c, SHARES] / usual[c, COUNT]), float(min(1.0, chance[c] * columns.number)))
+        for c in np.flatnonzero(moved).tolist()
+    ]
+    stays = full & ~moved
     for place, more in ((COUNT, 1.0), (TOTAL, statistic), (SQUARES, statistic**2), (SHARES, share)):
-        columns.usual[:, place] += stays * more
-    columns.usual[stays, LARGEST] = np.maximum(columns.usual[stays, LARGEST], statistic[stays])
-    columns.past[:] += stays[:, np.newaxis] * counts
-    columns.past[moved], columns.usual[moved] = 0.0, 0.0
+        usual[:, place] += stays * more
+    usual[stays, LARGEST] = np.maximum(usual[stays, LARGEST], statistic[stays])
+    columns.past[stays] += columns.recent[stays]
+    columns.past[moved] = 0.0
+    longer = stays & (usual[:, LENGTH] == 1.0) & (usual[:, COUNT] == MATURE) & (usual[:, TOTAL] > MATURE * CROWDED)
+    length = np.clip(np.ceil(usual[:, TOTAL] / (MATURE * CROWDED)), 1.0, LONGEST)
+    usual[moved | longer, :LENGTH] = 0.0
+    usual[longer, LENGTH] = length[longer]
+    usual[moved, LENGTH] = 1.0
     new = np.flatnonzero(~known)
     if len(new):
         columns.edges[new] = _edges(columns.latest[:, new])
         own = np.zeros((len(new), BINS))
         count(np.ascontiguousarray(columns.latest[:, new]), columns.edges[new], own)
         columns.past[new] = own
-    each = [
-        Moved(c, float(share[c]), float(usual[c]), float(min(1.0, chance[c] * columns.number)))
-        for c in np.flatnonzero(moved).tolist()
-    ]
+    done = full | ~known
+    columns.recent[done], usual[done, PARTS] = 0.0, 0.0
     return sorted(each, key=lambda one: (-one.share, one.column))
 
 
@@ -144,12 +161,12 @@ def _edges(values: np.ndarray) -> np.ndarray:
 
 def _statistics(counts: np.ndarray, past: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Pearson's statistic of each column over its degrees of freedom, and the share of values in other bins."""
-    before = np.maximum(past.sum(axis=1, keepdims=True), 1.0)
-    expected = WINDOW * (past + counts) / (before + WINDOW)
+    before, now = (np.maximum(part.sum(axis=1, keepdims=True), 1.0) for part in (past, counts))
+    expected = now * (past + counts) / (before + now)
     terms = np.square(counts - expected) / np.maximum(expected, LEAST)
     freedom = np.maximum(np.minimum(expected / LEAST, 1.0).sum(axis=1) - 1.0, 1.0)
-    statistic = terms.sum(axis=1) * (1.0 + WINDOW / before[:, 0]) / freedom
-    return statistic, 0.5 * np.abs(counts / WINDOW - past / before).sum(axis=1)
+    statistic = terms.sum(axis=1) * (1.0 + (now / before)[:, 0]) / freedom
+    return statistic, 0.5 * np.abs(counts / now - past / before).sum(axis=1)
 
 
 def _chances(statistic: np.ndarray, usual: np.ndarray) -> np.ndarray:

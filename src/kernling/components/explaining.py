@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from ..core import state as states
 from ..core.kernels import RBF, Kernel
 from . import least_squares, shapley, window
+from .answering import Kept
 from .archive import VIEWS
 from .bins import NEVER
 from .combination import REACH
@@ -26,7 +28,7 @@ from .experts import SQUARES, Answers, Experts, stretched
 from .mixture import Mixture
 from .scaling import scale, target_scale
 from .shapley import Game, Products, Shares
-from .walks import Paths, along_memory, along_window, cells_of
+from .walks import along_memory, along_window, cells_of, paths_of, strips_of
 
 NODES = 32  # on the line from the base scores to those of a row
 ALIKE = 1e-6  # difference of two scores below which the ratio of changes is the slope
@@ -52,21 +54,24 @@ def explain_experts(
     game: Game,
     score: Callable[[np.ndarray], np.ndarray],
     sampling: tuple[int, np.random.Generator],
+    kept: Kept,
 ) -> Shares:
     """Return the shares of the columns of rows, as they came, in the answers of experts.
 
     ``score`` gives the scores of all experts, (rows, experts, outputs), by which those that have no formula are sampled.
     """
-    found = _with_formula(experts, kernel, standardise, answers, game)
+    found = _with_formula(experts, kernel, standardise, answers, game, kept)
     if isinstance(experts.mixture, Mixture):
-        return _of_classes(experts, found, standardise, game, score, sampling)
+        return _of_classes(experts, found, standardise, game, score, sampling, kept)
     weights = 1.0 / len(experts.names) + answers.mixture[0]
-    total = _of_values(experts, kernel, found, standardise, weights, game, score, sampling)
+    total = _of_values(experts, kernel, found, standardise, weights, game, score, sampling, kept)
     shift, width = target_scale(experts.target)
     return total.times(width, shift)
 
 
-def _with_formula(experts: Experts, kernel: Kernel, standardise: bool, answers: Answers, game: Game) -> dict[int, Shares]:
+def _with_formula(
+    experts: Experts, kernel: Kernel, standardise: bool, answers: Answers, game: Game, kept: Kept
+) -> dict[int, Shares]:
     """Return the shares in the scores of experts that are sums or products over columns, by their places."""
     scaled = game.seen(lambda X: _scaled(experts, standardise, X))
     centred = scaled.seen(lambda X: stretched(experts, X))
@@ -80,14 +85,16 @@ def _with_formula(experts: Experts, kernel: Kernel, standardise: bool, answers: 
     own[SQUARES.index("bins")] = steps.times(1.0, answers.bins[:, 0])
     if kernel.kind == RBF:
         terms = Products(experts.model.points[:n].T, answers.points[:, :n], kernel.gamma, False)
-        smooth = shapley.of_products(centred, terms).times(1.0, answers.kernel[:, 0])
+        one = terms._replace(coef=terms.coef[np.newaxis])
+        means = kept.of("points", lambda: shapley.means_of(centred, one))
+        smooth = shapley.of_products(centred, terms, means).times(1.0, answers.kernel[:, 0])
         if fixed > 1:
             smooth = smooth.plus(shapley.linear(scaled, math.sqrt(kernel.gamma) * answers.kernel[:, 1:fixed]))
         own[SQUARES.index("kernel")] = smooth
-    return own | _of_window(experts, kernel, centred)
+    return own | _of_window(experts, kernel, centred, kept)
 
 
-def _of_window(experts: Experts, kernel: Kernel, centred: Game) -> dict[int, Shares]:
+def _of_window(experts: Experts, kernel: Kernel, centred: Game, kept: Kept) -> dict[int, Shares]:
     """Return the shares in the scores of the window's experts that are kernel expansions."""
     held, powers, own = experts.window, len(experts.window.coef) // window.KINDS, dict[int, Shares]()
     coef = held.coef[:, held.places, : held.stored]
@@ -96,8 +103,14 @@ def _of_window(experts: Experts, kernel: Kernel, centred: Game) -> dict[int, Sha
         if is_city or kernel.kind == RBF:
             rate = window.city_rate(kernel) if is_city else kernel.gamma
             views = Products(held.columns[:, : held.stored], coef[first : first + powers], rate, is_city)
-            own |= dict(enumerate(shapley.of_powers(centred, views), len(SQUARES) + first))
+            means = kept.of(("window", is_city), partial(shapley.means_of, centred, views))
+            own |= dict(enumerate(shapley.of_powers(centred, views, means), len(SQUARES) + first))
     return own
+
+
+def _have_paths(found: dict[int, Shares]) -> bool:
+    """Return whether there is a quick way from row to row for experts without a formula: if the others have one."""
+    return len(SQUARES) in found
 
 
 # ---------------------------------------------------------------------- mixtures
@@ -112,35 +125,45 @@ def _of_values(
     game: Game,
     score: Callable[[np.ndarray], np.ndarray],
     sampling: tuple[int, np.random.Generator],
+    kept: Kept,
 ) -> Shares:
     """Return the shares in a combination of predictions.
 
-    What the experts without a formula say beyond another one is sampled as a whole: they all predict the same value.  The
-    memory corrects the kernel expert; neighbours in the window are compared with the first of its experts.
+    What the window's neighbours say is sampled next to its kernel expansions, which see the same events and have known shares:
+    half as many orders are enough.  The memory corrects the kernel expert; what it says beyond another one is sampled.
     """
-    count, near = len(weights), len(SQUARES)
-    has_kernel = kernel.kind == RBF
-    like = np.full(count, near if has_kernel else min(found))
-    like[count - VIEWS :] = min(found)
-    rest = [place for place in range(count) if place not in found]
-    in_window = [place for place in rest if place < count - VIEWS]
+    near, memory = range(len(SQUARES), len(weights) - VIEWS), range(len(weights) - VIEWS, len(weights))
+    expansions, means = [place for place in near if place in found], [place for place in near if place not in found]
+    like, pairs = min(found), max(2, sampling[0] // 2)
+    of_memory, of_window = shapley.orders_of(game, pairs + max(2, pairs // 2), sampling[1]).split(pairs)
 
-    cells = cells_of(experts.archive)
+    def near_said(scores: np.ndarray) -> np.ndarray:
+        return np.column_stack([scores[:, means, 0] @ weights[means], scores[:, expansions, 0]])
 
-    def beyond(X: np.ndarray) -> np.ndarray:
-        said = score(X)
-        return np.tensordot(said[:, rest] - said[:, like[rest]], weights[rest], (1, 0))
+    def memory_said(scores: np.ndarray) -> np.ndarray:
+        return (scores[:, memory] - scores[:, [like]]).swapaxes(1, 2) @ weights[memory]
 
-    def along(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-        rows = _scaled(experts, standardise, np.vstack([row, starts]))
-        centred, stored = stretched(experts, rows), rows * experts.early.stretch
-        found = along_window(experts, kernel, Paths(centred[0], centred[1:], ranks, game.players), weights[in_window])
-        memory = along_memory(experts.archive, cells, Paths(stored[0], stored[1:], ranks, game.players), 0)
-        return (found + memory[..., 0] @ weights[-VIEWS:])[..., np.newaxis]
-
-    total = shapley.sampled(game, beyond, *sampling, along if has_kernel else None)
+    known = Shares(
+        np.concatenate([found[place].values for place in expansions], axis=2),
+        np.concatenate([found[place].base for place in expansions]),
+        np.zeros(0),
+    )
+    along_near = shapley.stepwise(game, of_window, lambda X: near_said(score(X)))
+    along_cells = shapley.stepwise(game, of_memory, lambda X: memory_said(score(X)))
+    if _have_paths(found):
+        cells, strips = cells_of(experts.archive), strips_of(experts.window)
+        near_paths = paths_of(game, of_window, lambda X: stretched(experts, _scaled(experts, standardise, X)))
+        paths = paths_of(game, of_memory, lambda X: _scaled(experts, standardise, X) * experts.early.stretch)
+        along_near = lambda row: along_window(experts, kernel, strips, near_paths, row, weights[means])  # noqa: E731
+        along_cells = lambda row: (  # noqa: E731
+            along_memory(experts.archive, cells, paths, row, 0)[..., 0] @ weights[memory][:, np.newaxis]
+        )
+    at_starts = kept.of(("starts", pairs), lambda: score(of_memory.starts))
+    at_rows = score(np.ascontiguousarray(game.rows))
+    total = shapley.averaged(game, of_window, near_said(at_starts), near_said(at_rows), along_near, known)
+    total = total.plus(shapley.averaged(game, of_memory, memory_said(at_starts), memory_said(at_rows), along_cells))
     for place, own in found.items():
-        weight = weights[place] + weights[[one for one in rest if like[one] == place]].sum()
+        weight = weights[place] + (weights[memory].sum() if place == like else 0.0)
         total = total.plus(_through(_clip, own).times(weight))
     return _through(_clip, total)
 
@@ -152,6 +175,7 @@ def _of_classes(
     game: Game,
     score: Callable[[np.ndarray], np.ndarray],
     sampling: tuple[int, np.random.Generator],
+    kept: Kept,
 ) -> Shares:
     """Return the shares in log probabilities, or log odds."""
     mixture = cast("Mixture", experts.mixture)
@@ -160,16 +184,19 @@ def _of_classes(
     silent = [place for place in rest if place >= count - VIEWS and not experts.archive.stored]
     for place in silent:  # a memory without events says the same of all rows
         found[place] = shapley.nothing(game, outputs).times(1.0, score(game.background[:1])[0, place])
-    rest, cells = [place for place in rest if place not in silent], cells_of(experts.archive)
-
-    def along(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-        stored = _scaled(experts, standardise, np.vstack([row, starts])) * experts.early.stretch
-        memory = along_memory(experts.archive, cells, Paths(stored[0], stored[1:], ranks, game.players), outputs)
-        return memory.reshape(*memory.shape[:3], -1)
-
+    rest = [place for place in rest if place not in silent]
     if rest:
-        is_memory = rest[0] >= count - VIEWS
-        both = shapley.sampled(game, lambda X: score(X)[:, rest].reshape(len(X), -1), *sampling, along if is_memory else None)
+        said = lambda X: score(X)[:, rest].reshape(len(X), -1)  # noqa: E731
+        orders = shapley.orders_of(game, max(2, sampling[0] // 2), sampling[1])
+        along = shapley.stepwise(game, orders, said)
+        if _have_paths(found):
+            cells = cells_of(experts.archive)
+            paths = paths_of(game, orders, lambda X: _scaled(experts, standardise, X) * experts.early.stretch)
+            along = lambda row: (  # noqa: E731
+                along_memory(experts.archive, cells, paths, row, outputs).reshape(*paths.changed.shape, -1)
+            )
+        at_starts = kept.of(("starts", len(orders.ranks)), lambda: said(orders.starts))
+        both = shapley.averaged(game, orders, at_starts, said(np.ascontiguousarray(game.rows)), along)
         for i, place in enumerate(rest):
             part = slice(i * outputs, (i + 1) * outputs)
             found[place] = Shares(both.values[..., part], both.base[part], both.spread[..., part])

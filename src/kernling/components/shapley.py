@@ -37,10 +37,15 @@ from ..core.vector import exp
 STRIP = 64  # points whose factors are in fast memory at once
 STARTS = 64  # rows over which the base is averaged if it is sampled, at least
 WIDTH = 4.0  # nodes over the root of the players: more than that hardly change a digit
-PRECISION = 1e-13  # relative error of an integral for which there are enough nodes
-LINES = 5  # of numbers of a player: factors, how far they are from those of absent players, shares, and two products
-OWN, AWAY, SHARE, BEHIND = range(4)
+PRECISION = 3e-12  # relative error of an integral for which there are enough nodes
+LINES = 3  # of numbers of a player: the mean of its factors if it is there and if not, half their difference, the ratio of both
+HALF, RATIO = 1, 2
+TINY = 1e-308  # added to means, which are 0 for players that are very far
 RADIUS, RADII = 1.3, 16  # of ellipses that are tried: 1.3 and its powers
+FREEDOM = 4  # changes for each function whose shares are known, from which on they are used
+RIDGE = 1e-4  # of least squares on these, as a share of the trace: rounding in single precision is not magnified
+
+Path = Callable[[int], np.ndarray]  # scores from starts to a row, (pairs, 2, 1 + players, outputs)
 
 
 class Game(NamedTuple):
@@ -83,8 +88,12 @@ class Shares(NamedTuple):
         return self.base + self.values.sum(axis=1)
 
     def plus(self, other: Shares) -> Shares:
-        """Return the shares of the sum of two functions, of which at most one is sampled."""
-        spread = self.spread if len(self.spread) else other.spread
+        """Return the shares of the sum of two functions; if both are sampled, independently."""
+        spreads = [own.spread for own in (self, other) if len(own.spread)]
+        if len(spreads) == 2:  # so that the squares of both errors are added
+            n = sum(map(len, spreads))
+            spreads = [own * math.sqrt(n * (n - 1) / (len(own) * (len(own) - 1))) for own in spreads]
+        spread = np.concatenate(spreads) if spreads else self.spread
         return Shares(self.values + other.values, self.base + other.base, spread)
 
     def times(self, factor: float, shift: np.ndarray | float = 0.0) -> Shares:
@@ -142,7 +151,7 @@ class Products(NamedTuple):
     is_city: bool
 
 
-def of_products(game: Game, terms: Products) -> Shares:
+def of_products(game: Game, terms: Products, means: np.ndarray | None = None) -> Shares:
     """Return the shares of a sum of products.
 
     Examples
@@ -154,34 +163,51 @@ def of_products(game: Game, terms: Products) -> Shares:
     >>> print(found.values[0, :, 0].round(4), found.base.round(4))
     [0.     0.6321] [0.3679]
     """
-    return of_powers(game, terms._replace(coef=terms.coef[np.newaxis]))[0]
+    return of_powers(game, terms._replace(coef=terms.coef[np.newaxis]), means)[0]
 
 
-def of_powers(game: Game, terms: Products) -> list[Shares]:
-    """Return the shares of sums of products, of their fourth powers, of the fourth powers of these, and so on."""
+def of_powers(game: Game, terms: Products, means: np.ndarray | None = None) -> list[Shares]:
+    """Return the shares of sums of products, of their fourth powers, of the fourth powers of these, and so on.
+
+    ``means`` are those of ``means_of``, if they are known.
+    """
+    game, terms = _plain(game, terms)
+    values, base = np.zeros((len(terms.coef), len(game.rows), game.size, terms.coef.shape[1])), np.zeros(terms.coef.shape[:2])
+    write_products(game, terms, tables(game.size), means_of(game, terms) if means is None else means, values, base)
+    return [exact(*own) for own in zip(values, base, strict=True)]
+
+
+def means_of(game: Game, terms: Products) -> np.ndarray:
+    """Return the means over the background of factors and their powers, (strips, powers of players, points)."""
+    game, terms = _plain(game, terms)
+    powers, even = len(terms.coef), game.size + game.size % 2
+    means = np.empty((-(-terms.points.shape[1] // STRIP), powers * even, STRIP))
+    write_means(game, terms, means)
+    return means
+
+
+def _plain(game: Game, terms: Products) -> tuple[Game, Products]:
+    """Return both as compiled code takes them."""
     rows, background, points, coef = (
         np.ascontiguousarray(part, np.float64) for part in (game.rows, game.background, terms.points, terms.coef)
     )
     game = Game(rows, background, game.players.astype(np.int64))
-    terms = Products(points, coef, float(terms.rate), bool(terms.is_city))
-    values, base = np.zeros((len(coef), len(rows), game.size, coef.shape[1])), np.zeros(coef.shape[:2])
-    write_products(game, terms, tables(game.size), values, base)
-    return [exact(*own) for own in zip(values, base, strict=True)]
+    return game, Products(points, coef, float(terms.rate), bool(terms.is_city))
 
 
 @lru_cache
 def tables(players: int) -> np.ndarray:
-    """Return nodes and weights from 0 to 1, (counts, 2, most), for 2, 4, ... of them, the last ones enough for all products.
+    """Return nodes of the upper half from -1 to 1, and weights, (pairs, 2, most pairs), the last ones enough for all products.
 
-    A product of all but one of the factors of so many players is a sum of t^i (1 - t)^(players - 1 - i) with positive
-    coefficients.  Half as many nodes as players are exact; where fewer will do, the relative error is at most 1e-11.
+    They are those of 1, 2, ... pairs of nodes.  A product of all but one of the factors of so many players is a sum of
+    t^i (1 - t)^(players - 1 - i) with positive coefficients.  Half as many nodes as players are exact; where fewer will do, the
+    relative error is at most 1e-11.
     """
     most = max(1, min(-(-players // 2), math.ceil(WIDTH * math.sqrt(players))))
-    most += most % 2
-    found = np.zeros((most // 2, 2, most))
-    for place in range(most // 2):
-        times, weights = unit_nodes(2 * place + 2)
-        found[place, :, : len(times)] = times, weights
+    found = np.zeros((-(-most // 2), 2, -(-most // 2)))
+    for place in range(len(found)):
+        nodes, weights = np.polynomial.legendre.leggauss(2 * place + 2)
+        found[place, :, : place + 1] = nodes[place + 1 :], weights[place + 1 :]
     return found
 
 
@@ -193,26 +219,54 @@ def unit_nodes(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @jit
-def write_products(game, terms, nodes, values, base):
-    """Add the Shapley values of sums of products and their powers, (powers, rows, players, outputs), and the bases."""
-    powers, rows, players, outputs = values.shape
-    points, coef = np.empty((terms.points.shape[0], STRIP)), np.empty((outputs, STRIP))
-    absent = np.empty((powers * players, STRIP))
-    work = np.empty((LINES * players + 2, STRIP))  # lines of each player, and two more
-    for first in range(0, terms.points.shape[1], STRIP):
-        _copy_strip(terms.points, first, points)
-        _write_means(game, terms, points, work, absent)
+def write_means(game, terms, means):
+    """Write the means over the background of factors and their powers, (strips, powers of players, points)."""
+    powers, points = terms.coef.shape[0], np.empty((terms.points.shape[0], STRIP))
+    factors = np.ones((means.shape[1] // powers, STRIP))
+    for strip in range(means.shape[0]):
+        _copy_strip(terms.points, strip * STRIP, points)
+        _average(game, terms, powers, points, factors, means[strip])
+
+
+@inline
+def _average(game, terms, powers, points, factors, means):
+    """Write the means of a strip."""
+    players, share = factors.shape[0], 1.0 / game.background.shape[0]
+    for line in range(means.shape[0]):
+        for k in range(STRIP):
+            means[line, k] = 0.0
+    for i in range(game.background.shape[0]):
+        _write_factors(points, game.background[i], game.players, terms.rate, terms.is_city, factors)
         for power in range(powers):
-            _copy_strip(terms.coef[power], first, coef)
-            _add_base(coef, absent[power * players : (power + 1) * players], work[0], base[power])
+            if power > 0:
+                _raise_factors(factors)
+            for p in range(players):
+                own, mean = factors[p], means[power * players + p]
+                for k in range(STRIP):
+                    mean[k] += share * own[k]
+
+
+@jit
+def write_products(game, terms, nodes, means, values, base):
+    """Add the Shapley values of sums of products and their powers, (powers, rows, players, outputs), and the bases."""
+    powers, rows, _, outputs = values.shape
+    even = means.shape[1] // powers  # one more player than there are, if that number is odd: its factors are 1
+    points, coef = np.empty((terms.points.shape[0], STRIP)), np.empty((outputs, STRIP))
+    factors, parts, tops = np.ones((even, STRIP)), np.empty((LINES * even, STRIP)), np.empty((2 * nodes.shape[0] + 4, STRIP))
+    for strip in range(means.shape[0]):
+        _copy_strip(terms.points, strip * STRIP, points)
+        for power in range(powers):
+            _copy_strip(terms.coef[power], strip * STRIP, coef)
+            _add_base(coef, means[strip, power * even : (power + 1) * even], tops[0], base[power])
         for i in range(rows):
-            _write_factors(points, game.rows[i], game.players, terms.rate, terms.is_city, work)
+            _write_factors(points, game.rows[i], game.players, terms.rate, terms.is_city, factors)
             for power in range(powers):
                 if power > 0:
-                    _raise_factors(work)
-                _copy_strip(terms.coef[power], first, coef)
-                _write_shares(absent[power * players :], nodes, work)
-                _add_terms(coef, work, values[power, i])
+                    _raise_factors(factors)
+                _copy_strip(terms.coef[power], strip * STRIP, coef)
+                place = _divide(factors, means[strip, power * even : (power + 1) * even], nodes, parts, tops)
+                _multiply(nodes[place], place + 1, parts, tops)
+                _add_shares(nodes[place], place + 1, coef, parts, tops, values[power, i])
 
 
 @inline
@@ -242,112 +296,53 @@ def _add_base(coef, absent, products, sums):
 
 
 @inline
-def _add_terms(coef, work, values):
-    """Add the shares of players, times coefficients."""
-    for p in range(values.shape[0]):
-        for o in range(values.shape[1]):
-            total = 0.0
-            for k in range(STRIP):
-                total += coef[o, k] * work[LINES * p + SHARE, k]
-            values[p, o] += total
-
-
-@inline
-def _write_factors(points, x, players, rate, is_city, work):
+def _write_factors(points, x, players, rate, is_city, factors):
     """Write the part of each player in the kernel values of a row."""
-    for p in range(work.shape[0] // LINES):
+    for p in range(factors.shape[0]):
         for k in range(STRIP):
-            work[LINES * p + OWN, k] = 0.0
+            factors[p, k] = 0.0
     for c in range(x.size):
-        value, column, own = x[c], points[c], work[LINES * players[c] + OWN]
+        value, column, own = x[c], points[c], factors[players[c]]
         if is_city:
             for k in range(STRIP):
                 own[k] += abs(value - column[k])
         else:
             for k in range(STRIP):
                 own[k] += (value - column[k]) * (value - column[k])
-    for p in range(work.shape[0] // LINES):
-        own = work[LINES * p + OWN]
+    for p in range(factors.shape[0]):
+        own = factors[p]
         for k in range(STRIP):
             own[k] = exp(-rate * own[k])
 
 
 @inline
-def _raise_factors(work):
+def _raise_factors(factors):
     """Replace factors by their fourth powers."""
-    for p in range(work.shape[0] // LINES):
-        own = work[LINES * p + OWN]
+    for p in range(factors.shape[0]):
+        own = factors[p]
         for k in range(STRIP):
             square = own[k] * own[k]
             own[k] = square * square
 
 
 @inline
-def _write_means(game, terms, points, work, means):
-    """Write the means over the background of factors and their powers, (powers players, points)."""
-    players, others = work.shape[0] // LINES, game.background.shape[0]
-    for line in range(means.shape[0]):
-        for k in range(STRIP):
-            means[line, k] = 0.0
-    for i in range(others):
-        _write_factors(points, game.background[i], game.players, terms.rate, terms.is_city, work)
-        for power in range(means.shape[0] // players):
-            if power > 0:
-                _raise_factors(work)
-            for p in range(players):
-                own, mean = work[LINES * p + OWN], means[power * players + p]
-                for k in range(STRIP):
-                    mean[k] += own[k] / others
+def _divide(factors, absent, nodes, parts, work):
+    """Write the mean of each factor and that of an absent player, half their difference, and its ratio to the mean.
 
-
-@inline
-def _write_shares(absent, nodes, work):
-    """Write the Shapley values of products of factors, given the means of the factors of absent players, (players, points).
-
-    The product of all factors but one is that of those before it times that of those behind it.  Two nodes are taken at once.
+    Return which nodes are enough for all products of a strip.
     """
-    players = work.shape[0] // LINES
-    place = _place_of_nodes(absent, nodes, work)
-    one, other = work[LINES * players], work[LINES * players + 1]
-    for q in range(0, 2 * place + 2, 2):
-        s, t, v, w = nodes[place, 0, q], nodes[place, 0, q + 1], nodes[place, 1, q], nodes[place, 1, q + 1]
-        for k in range(STRIP):
-            one[k] = v
-            other[k] = w
-        for p in range(players - 1, -1, -1):
-            m, away = absent[p], LINES * p
-            for k in range(STRIP):
-                work[away + BEHIND, k] = one[k]
-                work[away + BEHIND + 1, k] = other[k]
-                one[k] *= m[k] + s * work[away + AWAY, k]
-                other[k] *= m[k] + t * work[away + AWAY, k]
-        for k in range(STRIP):
-            one[k] = 1.0
-            other[k] = 1.0
-        for p in range(players):
-            m, away = absent[p], LINES * p
-            for k in range(STRIP):
-                work[away + SHARE, k] += one[k] * work[away + BEHIND, k] + other[k] * work[away + BEHIND + 1, k]
-                one[k] *= m[k] + s * work[away + AWAY, k]
-                other[k] *= m[k] + t * work[away + AWAY, k]
-    for p in range(players):
-        for k in range(STRIP):
-            work[LINES * p + SHARE, k] *= work[LINES * p + AWAY, k]
-
-
-@inline
-def _place_of_nodes(absent, nodes, work):
-    """Return which nodes are enough for all products of a strip; write how far factors are from those of absent players."""
-    players = work.shape[0] // LINES
-    tilt, bend, first, last = work[SHARE], work[BEHIND], work[LINES * players], work[LINES * players + 1]
+    players = factors.shape[0]
+    tilt, bend, first, last = work[0], work[1], work[2], work[3]
     for k in range(STRIP):
         tilt[k] = bend[k] = 0.0
         first[k] = last[k] = 1.0
     for p in range(players):
-        own, away, m = work[LINES * p + OWN], work[LINES * p + AWAY], absent[p]
+        own, m, mean, half, ratio = factors[p], absent[p], parts[LINES * p], parts[LINES * p + HALF], parts[LINES * p + RATIO]
         for k in range(STRIP):
-            away[k] = own[k] - m[k]
-            v = away[k] / (own[k] + m[k])
+            mean[k] = 0.5 * (own[k] + m[k])
+            half[k] = 0.5 * (own[k] - m[k])
+            v = half[k] / (mean[k] + TINY)
+            ratio[k] = v
             tilt[k] += v
             bend[k] += v * v
             first[k] *= 1.0 - v
@@ -355,15 +350,12 @@ def _place_of_nodes(absent, nodes, work):
     sides, bends, least = 0.0, 0.0, np.inf
     for k in range(STRIP):
         sides, bends, least = max(sides, abs(tilt[k])), max(bends, bend[k]), min(least, max(1.0, first[k], last[k]))
-    for p in range(players):
-        for k in range(STRIP):
-            work[LINES * p + SHARE, k] = 0.0
     return _enough(players, sides, bends, least, nodes.shape[0]) if nodes.shape[0] > 1 else 0
 
 
 @inline
 def _enough(players, tilt, bend, least, count):
-    """Return half of how many nodes integrate a product up to a relative error of ``PRECISION``, less one.
+    """Return how many pairs of nodes integrate a product up to a relative error of ``PRECISION``, less one.
 
     Over the mean of its ends, the factor of a player is 1 + v s for s from -1 to 1.  By the theorem of L. N. Trefethen,
     Approximation Theory and Approximation Practice (2013), 19.3, the error of n nodes is at most 64 / 15 M r^-2n / (1 - r^-2),
@@ -384,7 +376,76 @@ def _enough(players, tilt, bend, least, count):
     return place
 
 
+@inline
+def _multiply(nodes, pairs, parts, tops):
+    """Write the product of all factors at each node, times its weight: a line for s, and the next one for -s.
+
+    The factors of two players are multiplied at once.
+    """
+    for q in range(pairs):
+        s, up, down = nodes[0, q], tops[2 * q], tops[2 * q + 1]
+        for k in range(STRIP):
+            up[k] = down[k] = nodes[1, q]
+        for p in range(0, parts.shape[0], 2 * LINES):
+            mean, half, next_mean, next_half = parts[p], parts[p + HALF], parts[p + LINES], parts[p + LINES + HALF]
+            for k in range(STRIP):
+                step, next_step = s * half[k], s * next_half[k]
+                up[k] *= (mean[k] + step) * (next_mean[k] + next_step)
+                down[k] *= (mean[k] - step) * (next_mean[k] - next_step)
+
+
+@inline
+def _add_shares(nodes, pairs, coef, parts, tops, values):
+    """Add the shares of players, times coefficients: with v the ratio, v times the sum of all products over 1 + v s.
+
+    Two pairs of nodes are taken at once, with one division.
+    """
+    share = tops[2 * pairs]
+    for p in range(values.shape[0]):
+        ratio = parts[LINES * p + RATIO]
+        for k in range(STRIP):
+            share[k] = 0.0
+        for q in range(0, pairs - 1, 2):
+            s, t, a, b, c, d = nodes[0, q], nodes[0, q + 1], tops[2 * q], tops[2 * q + 1], tops[2 * q + 2], tops[2 * q + 3]
+            for k in range(STRIP):
+                v, w = s * ratio[k], t * ratio[k]
+                one, other = (1.0 - v) * (1.0 + v), (1.0 - w) * (1.0 + w)
+                above = (a[k] * (1.0 - v) + b[k] * (1.0 + v)) * other + (c[k] * (1.0 - w) + d[k] * (1.0 + w)) * one
+                share[k] += above / (one * other)
+        if pairs % 2 == 1:
+            s, a, b = nodes[0, pairs - 1], tops[2 * pairs - 2], tops[2 * pairs - 1]
+            for k in range(STRIP):
+                v = s * ratio[k]
+                share[k] += (a[k] * (1.0 - v) + b[k] * (1.0 + v)) / ((1.0 - v) * (1.0 + v))
+        for o in range(values.shape[1]):
+            total = 0.0
+            for k in range(STRIP):
+                total += coef[o, k] * ratio[k] * share[k]
+            values[p, o] += total
+
+
 # ---------------------------------------------------------------------- any function
+
+
+class Orders(NamedTuple):
+    """Random orders of players, each followed by its reverse, and the rows at which they begin."""
+
+    starts: np.ndarray  # (starts, columns): those of the orders first
+    ranks: np.ndarray  # (pairs, 2, players): when a player comes
+
+    def split(self, pairs: int) -> tuple[Orders, Orders]:
+        """Return the first pairs of orders, and the others."""
+        return Orders(self.starts, self.ranks[:pairs]), Orders(np.roll(self.starts, -pairs, axis=0), self.ranks[pairs:])
+
+
+def orders_of(game: Game, pairs: int, rng: np.random.Generator) -> Orders:
+    """Return random orders: the players of a start come from different rows of the background."""
+    others = len(game.background)
+    turns = -(-max(pairs, STARTS) // others)  # each row of the background is drawn as often
+    mixed = rng.permuted(np.tile(np.arange(others), (game.size, turns, 1)), axis=2).reshape(game.size, -1)
+    starts = np.ascontiguousarray(game.background[mixed[game.players].T, np.arange(game.rows.shape[1])])
+    ranks = rng.permuted(np.tile(np.arange(game.size), (pairs, 1)), axis=1)
+    return Orders(starts, np.stack([ranks, game.size - 1 - ranks], axis=1))
 
 
 def mixed_rows(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray, players: np.ndarray) -> np.ndarray:
@@ -393,45 +454,68 @@ def mixed_rows(row: np.ndarray, starts: np.ndarray, ranks: np.ndarray, players: 
     return np.where(there[..., players], row, starts[:, np.newaxis, np.newaxis])
 
 
-def sampled(
-    game: Game,
-    score: Callable[[np.ndarray], np.ndarray],
-    samples: int,
-    rng: np.random.Generator,
-    along: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None,
-) -> Shares:
+def sampled(game: Game, score: Callable[[np.ndarray], np.ndarray], samples: int, rng: np.random.Generator) -> Shares:
     """Return estimates for any function of rows, which gives (rows, outputs), from so many orders of the players.
 
-    An order and its reverse begin at the same row, whose players come from different rows of the background.  The base is the
-    mean over at least ``STARTS`` such rows.  What the rows where orders began say more than that is added to the values, most
-    to the least certain, so that they sum to score minus base.  ``along`` gives the scores of ``mixed_rows`` of a row, starts
-    and ranks, (pairs, 2, 1 + players, outputs), where there is a faster way to them, up to rounding.
+    The base is the mean over at least ``STARTS`` rows.
     """
-    pairs, count, d = max(2, samples // 2), game.size, game.rows.shape[1]
-    others = len(game.background)
-    turns = -(-max(pairs, STARTS) // others)  # each row of the background is drawn as often
-    mixed = np.array([np.concatenate([rng.permutation(others) for _ in range(turns)]) for _ in range(count)])
-    starts = np.ascontiguousarray(game.background[mixed[game.players].T, np.arange(d)])
-    at_starts = score(starts)
-    ranks = np.array([rng.permutation(count) for _ in range(pairs)])
-    ranks = np.stack([ranks, count - 1 - ranks], axis=1)  # (pairs, 2, players)
+    orders = orders_of(game, max(2, samples // 2), rng)
+    return averaged(game, orders, score(orders.starts), score(np.ascontiguousarray(game.rows)), stepwise(game, orders, score))
+
+
+def stepwise(game: Game, orders: Orders, score: Callable[[np.ndarray], np.ndarray]) -> Path:
+    """Return how a function of rows changes from starts to a row."""
+
+    def along(row: int) -> np.ndarray:
+        rows = mixed_rows(game.rows[row], orders.starts[: len(orders.ranks)], orders.ranks, game.players)
+        return score(rows.reshape(-1, rows.shape[3])).reshape(*rows.shape[:3], -1)
+
+    return along
+
+
+def averaged(
+    game: Game, orders: Orders, at_starts: np.ndarray, scores: np.ndarray, along: Path, known: Shares | None = None
+) -> Shares:
+    """Return estimates for a function, given its scores of starts and rows, and of what is between a row and starts.
+
+    The last outputs may be functions whose shares are known.  The first one is then estimated less combinations of them, those
+    that leave the least: of its changes along orders for the values, and of its scores of starts for the base.  What the rows
+    where orders began say more than the base is added to the values, most to the least certain, so that they sum to score
+    minus base.
+    """
+    outputs = scores.shape[1] if known is None else 1
     values, spread = [], []
-    scores = score(np.ascontiguousarray(game.rows))
-    for row, said in zip(game.rows, scores, strict=True):
-        if along is not None:
-            path = along(row, starts[:pairs], ranks)
-        else:
-            path = np.empty((pairs, 2, count + 1, len(said)))
-            path[:, :, 0], path[:, :, -1] = at_starts[:pairs, np.newaxis], said
-        if along is None and count > 1:
-            rows = mixed_rows(row, starts[:pairs], ranks, game.players)[:, :, 1:-1]
-            path[:, :, 1:-1] = score(rows.reshape(-1, d)).reshape(*rows.shape[:3], len(said))
-        gains = np.take_along_axis(np.diff(path, axis=2), ranks[..., np.newaxis], axis=2).mean(axis=1)
-        values.append(gains.mean(axis=0))
-        spread.append(gains - values[-1])
+    pair, side, _ = np.ogrid[tuple(map(slice, orders.ranks.shape))]
+    for i in range(len(game.rows)):
+        gains = np.diff(along(i), axis=2)[pair, side, orders.ranks].mean(axis=1)  # (pairs, players, outputs)
+        mean = gains.mean(axis=0)
+        gains -= mean
+        if known is not None:
+            pull, doubt = _pull(gains[..., 0], gains[..., 1:])
+            mean[:, 0] += (known.values[i] - mean[:, 1:]) @ pull
+            gains[..., 0] = doubt * (gains[..., 0] - gains[..., 1:] @ pull)
+        values.append(mean[:, :outputs])
+        spread.append(gains[..., :outputs])
     base = at_starts.mean(axis=0)
+    if known is not None:
+        base = base[:1] + (known.base - base[1:]) @ _pull(*np.split(at_starts - base, [1], axis=1))[0]
     found = Shares(np.array(values), base, np.stack(spread, axis=1))
-    doubt = np.square(found.error)
-    total = doubt.sum(axis=1, keepdims=True)
-    part = np.where(total > 0.0, doubt / np.where(total > 0.0, total, 1.0), 1.0 / count)
-    return found._replace(values=found.values + part * (scores - found.scores)[:, np.newaxis])
+    doubts = np.square(found.error)
+    total = doubts.sum(axis=1, keepdims=True)
+    part = np.where(total > 0.0, doubts / np.where(total > 0.0, total, 1.0), 1.0 / game.size)
+    return found._replace(values=found.values + part * (scores[:, :outputs] - found.scores)[:, np.newaxis])
+
+
+def _pull(changes: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return by which combination of known changes to explain others, (known,), and by how much the error then looks too small.
+
+    Changes are less their means over the first axis.  Where there are few of them, nothing is explained.  What is left is too
+    small by the root of a ratio, since it was made small, and the combination, which is not certain, adds as much.
+    """
+    count, freedom = known.shape[-1], (len(known) - 1) * math.prod(known.shape[1:-1])
+    if freedom < FREEDOM * count:
+        return np.zeros(count), 1.0
+    table = known.reshape(-1, count)
+    curvature = table.T @ table
+    curvature[np.diag_indices(count)] += RIDGE * np.trace(curvature) + np.finfo(np.float64).tiny
+    return np.linalg.solve(curvature, table.T @ changes.ravel()), freedom / (freedom - count)

@@ -152,8 +152,9 @@ class Mixed(IsotropicKernel):
 
     def _shares(self, game, sampling):
         found, answers = self._state.answering, self._answers()
-        kernel = found.kernel(self._problem.kernel)
-        return explain_experts(found, kernel, self._params.standardise, answers.answers, game, self._expert_scores, sampling)
+        kernel, kept = found.kernel(self._problem.kernel), answers.kept_for(game.background, game.players)
+        settings = found, kernel, self._params.standardise, answers.answers
+        return explain_experts(*settings, game, self._expert_scores, sampling, kept)
 
     def _expert_scores(self, X: np.ndarray) -> np.ndarray:
         """Return what each expert says of rows, (rows, experts, outputs)."""
