@@ -163,6 +163,14 @@ def test_a_callee_that_another_process_has_replaced_is_not_called(run_python, tm
     assert run_python(VALUES, "early", **cache).split() == ["0.5", "0.5"]
 
 
+def test_code_is_compiled_anew_with_other_settings_of_numba(entry):
+    """Such as checks of bounds, which are part of it."""
+    is_found, _ = entry
+    assert not is_found(NUMBA_BOUNDSCHECK="1")
+    assert is_found(NUMBA_BOUNDSCHECK="1")
+    assert is_found()
+
+
 def test_entries_that_others_could_have_written_are_not_run(entry, tmp_path):
     is_found, path = entry
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

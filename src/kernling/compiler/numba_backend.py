@@ -81,7 +81,7 @@ def compiled(function: Compiled, kinds: tuple) -> tuple[Any, str]:
             return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name), ""
         return result.entry_point, ""
     saved = getattr(function.dispatcher, "_cache", None)
-    name = saved.entry_name(signature, result.library.codegen) if isinstance(saved, _DiskCache) else ""
+    name = saved.entry_name(signature) if isinstance(saved, _DiskCache) else ""
     if by_address:
         return _address(result.library, loader.wrappers[symbol]), name
     wrapper, library = loader.wrappers[symbol], fast_backend().wrapper_library(result)
@@ -167,14 +167,14 @@ class _DiskCache:
         self._reduce = CompileResultCacheImpl.reduce
         self.cache_path = str(cache_folder())
 
-    def entry_name(self, signature: Any, codegen: Any) -> str:
+    def entry_name(self, signature: Any) -> str:
         backend = NUMBA if self.compilers is None else FAST
-        key = f"{backend}|{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{codegen.magic_tuple()!r}"
+        key = f"{backend}|{self.name}|{self.stamp}|{signature!r}|{_classes(signature)}|{loader.processor()}"
         return f"{self.name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.bin"
 
-    def symbol_number(self, signature: Any, codegen: Any) -> int:
+    def symbol_number(self, signature: Any) -> int:
         """Return a number for the symbol of the function, the same in all processes, whose entries call each other."""
-        key = self.entry_name(signature, codegen)[len(self.name) + 1 :]
+        key = self.entry_name(signature)[len(self.name) + 1 :]
         return int(key[:12], 16)
 
     def _is_fragment(self, signature: Any) -> bool:
@@ -187,7 +187,7 @@ class _DiskCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         if self._is_fragment(signature):
             return None
-        name = self.entry_name(signature, target.codegen())
+        name = self.entry_name(signature)
         result = _load(name, target)
         if result is not None and self._stands_alone(result):
             _set_apart(result, name)
@@ -201,7 +201,7 @@ class _DiskCache:
             or any(not part.can_cache for part in result.lifted)
         ):
             return
-        name = self.entry_name(signature, result.codegen)
+        name = self.entry_name(signature)
         if self._stands_alone(result):
             _set_apart(result, name)
         self._write(name, result)

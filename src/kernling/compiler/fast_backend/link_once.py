@@ -74,9 +74,9 @@ class _Lean(Compiler):
     library: type
 
     def _name(self):
-        codegen, identity = self.state.targetctx.codegen(), self.state.func_id
+        identity = self.state.func_id
         if hasattr(identity.func, "symbol_number"):  # instead of Numba's, which counts the functions of this process
-            identity.unique_id = identity.func.symbol_number(self.state.args, codegen)
+            identity.unique_id = identity.func.symbol_number(self.state.args)
             identity.unique_name = f"{identity.func_qualname}${identity.unique_id}"
         self.state.library = self._new_library()
 
