@@ -123,10 +123,10 @@ class Restarts(OnlineEstimator):
         --------
         >>> import numpy as np, kernling as kl
         >>> X = np.random.default_rng(0).normal(size=(4000, 2))
-        >>> y = np.where(np.arange(4000) < 2000, X[:, 0], X[:, 1]) > 0.0
+        >>> y = (X[:, 0] > 0.0) ^ (np.arange(4000) >= 2000)
         >>> model = kl.KRLSClassifier(points=50, restart=True).fit(X, y)
         >>> print([(rise.event, rise.replaced) for rise in model.rises_])
-        [(2048, 3328)]
+        [(2016, 3296)]
         """
         held = self._fitted().succession
         if not held:

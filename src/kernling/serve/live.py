@@ -246,7 +246,7 @@ class LiveModel:
         self._is_crowded = False  # whether the last block was of several requests
         self._is_learning = False
         self._is_asked, self._asked_at = False, -math.inf  # whether something has been predicted since the last copy, and when
-        self._size: int | None = None  # of the model, when it began to learn the current block in turns
+        self._size = self._size_of = 0  # bytes of the model, and how many classes it had: 0 if the block needs no turns so far
         self._learning, self._copying = threading.Lock(), threading.Lock()
         self.claim = Claim()
         self._first: list[Block] = []  # rows collected until the model can start with them
@@ -408,7 +408,7 @@ class LiveModel:
 
     def _teach_in_turns(self, block: Block) -> Generator[None, None, None]:
         """Learn a block, a few rows at a time; if that fails, the state is the one before the block."""
-        self._size = None
+        self._size = 0
         rows, done = len(block.targets), self._share(block.targets)
         is_published = self._is_published and self._state.model is not None  # then there is a copy of what learning changes
         is_divided = done < rows
@@ -437,8 +437,8 @@ class LiveModel:
         known = None if self.traits.targets.task == "regression" else self._state.progress.counts.keys()  # type: ignore[union-attr]
         last = last_step(self._state.model)
         rows = share(targets, known, self._size or bytes_in_use(last))  # spare capacity included: without it takes a copy
-        if self._size is None and rows < len(targets):
-            self._size = last.nbytes_
+        if rows < len(targets) and (not self._size or len(known or ()) >= 2 * self._size_of):
+            self._size, self._size_of = last.nbytes_, max(1, len(known or ()))
             rows = share(targets, known, self._size)
         return rows
 
