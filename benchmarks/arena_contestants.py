@@ -26,6 +26,7 @@ from kernling import StreamPipeline, registry
 
 BOTH = ("classification", "regression")
 TIMES = 20  # that boosted trees are fitted in a stream
+MOST_KINDS = 255  # categories of a column in scikit-learn
 JVM = "-Xmx8g -Xss10M -XX:+UseSerialGC"  # CapyMOA's defaults, and one thread
 
 
@@ -179,7 +180,10 @@ def capymoa() -> Iterator[Contestant]:
 
 
 class Refitted(Learner):
-    """Boosted trees, fitted again to all rows so far at every twentieth of the stream; before that, constant answers."""
+    """Boosted trees, fitted again to all rows so far at every twentieth of the stream; before that, constant answers.
+
+    Texts are categories, or numbers if there are more than the trees can tell apart.
+    """
 
     def __init__(self, events: Events, classes: int, seed: int):
         self.chunk = -(-len(events.y) // TIMES)
@@ -192,7 +196,9 @@ class Refitted(Learner):
         self.model: Any = None
         self.X, self.y, self.seen = events.X, events.y, 0
         if isinstance(self.X, pd.DataFrame):
-            self.X = self.X.astype(dict.fromkeys(self.X.select_dtypes(exclude="number"), "category"))
+            kinds = {name: self.X[name].astype("category") for name in self.X.select_dtypes(exclude="number")}
+            few = {name: kind if len(kind.cat.categories) <= MOST_KINDS else kind.cat.codes for name, kind in kinds.items()}
+            self.X = self.X.assign(**few)
 
     def answer_then_learn(self, X, y):
         X = self.X[self.seen : self.seen + len(y)]

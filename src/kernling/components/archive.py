@@ -213,13 +213,20 @@ def _search(points, first, count, x, gaps, known, places, nearest):
 def nearest_of(gaps, first, count, known, places, nearest):
     """Do the same, given squared distances.  Of those that are as near, the first one stays first."""
     for i in range(count):
-        if known < places.size or gaps[i] < nearest[known - 1]:
-            k = min(known, places.size - 1)
-            while k > 0 and gaps[i] < nearest[k - 1]:
-                nearest[k], places[k] = nearest[k - 1], places[k - 1]
-                k -= 1
-            nearest[k], places[k] = gaps[i], first + i
-            known = min(known + 1, places.size)
+        known = keep_nearest(gaps[i], first + i, known, places, nearest)
+    return known
+
+
+@inline
+def keep_nearest(gap, place, known, places, nearest):
+    """Put a place among those so far if it is nearer than the last of them, or there is room; return how many there are."""
+    if known < places.size or gap < nearest[known - 1]:
+        k = min(known, places.size - 1)
+        while k > 0 and gap < nearest[k - 1]:
+            nearest[k], places[k] = nearest[k - 1], places[k - 1]
+            k -= 1
+        nearest[k], places[k] = gap, place
+        known = min(known + 1, places.size)
     return known
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -46,25 +46,22 @@ def _scaled(experts: Experts, standardise: bool, X: np.ndarray) -> np.ndarray:
     return out
 
 
-def explain_experts(
-    experts: Experts,
-    kernel: Kernel,
-    standardise: bool,
-    answers: Answers,
-    game: Game,
-    score: Callable[[np.ndarray], np.ndarray],
-    sampling: tuple[int, np.random.Generator],
-    kept: Kept,
-) -> Shares:
-    """Return the shares of the columns of rows, as they came, in the answers of experts.
+class Asked(NamedTuple):
+    """What is to be explained, and how."""
 
-    ``score`` gives the scores of all experts, (rows, experts, outputs), by which those that have no formula are sampled.
-    """
-    found = _with_formula(experts, kernel, standardise, answers, game, kept)
+    game: Game
+    score: Callable[[np.ndarray], np.ndarray]  # of all experts, (rows, experts, outputs): those without a formula are sampled
+    sampling: tuple[int, np.random.Generator]
+    kept: Kept
+
+
+def explain_experts(experts: Experts, kernel: Kernel, standardise: bool, answers: Answers, asked: Asked) -> Shares:
+    """Return the shares of the columns of rows, as they came, in the answers of experts."""
+    found = _with_formula(experts, kernel, standardise, answers, asked.game, asked.kept)
     if isinstance(experts.mixture, Mixture):
-        return _of_classes(experts, found, standardise, game, score, sampling, kept)
+        return _of_classes(experts, found, standardise, asked)
     weights = 1.0 / len(experts.names) + answers.mixture[0]
-    total = _of_values(experts, kernel, found, standardise, weights, game, score, sampling, kept)
+    total = _of_values(experts, kernel, found, standardise, weights, asked)
     shift, width = target_scale(experts.target)
     return total.times(width, shift)
 
@@ -122,10 +119,7 @@ def _of_values(
     found: dict[int, Shares],
     standardise: bool,
     weights: np.ndarray,
-    game: Game,
-    score: Callable[[np.ndarray], np.ndarray],
-    sampling: tuple[int, np.random.Generator],
-    kept: Kept,
+    asked: Asked,
 ) -> Shares:
     """Return the shares in a combination of predictions.
 
@@ -134,6 +128,7 @@ def _of_values(
     """
     near, memory = range(len(SQUARES), len(weights) - VIEWS), range(len(weights) - VIEWS, len(weights))
     expansions, means = [place for place in near if place in found], [place for place in near if place not in found]
+    game, score, sampling, kept = asked
     like, pairs = min(found), max(2, sampling[0] // 2)
     of_memory, of_window = shapley.orders_of(game, pairs + max(2, pairs // 2), sampling[1]).split(pairs)
 
@@ -172,13 +167,10 @@ def _of_classes(
     experts: Experts,
     found: dict[int, Shares],
     standardise: bool,
-    game: Game,
-    score: Callable[[np.ndarray], np.ndarray],
-    sampling: tuple[int, np.random.Generator],
-    kept: Kept,
+    asked: Asked,
 ) -> Shares:
     """Return the shares in log probabilities, or log odds."""
-    mixture = cast("Mixture", experts.mixture)
+    (game, score, sampling, kept), mixture = asked, cast("Mixture", experts.mixture)
     count, outputs = mixture.mean.shape
     rest = [place for place in range(count) if place not in found]
     silent = [place for place in rest if place >= count - VIEWS and not experts.archive.stored]

@@ -14,7 +14,7 @@ import numpy as np
 from ..compiler import inline, jit
 from ..core.kernels import Kernel
 from ..core.vector import exp
-from .archive import CELLS, PROBES, ROOM, VIEWS, Archive, say
+from .archive import CELLS, PROBES, ROOM, VIEWS, Archive, keep_nearest, say
 from .archive import NEIGHBOURS as OF_MEMORY
 from .experts import Experts
 from .shapley import Game, Orders
@@ -169,14 +169,7 @@ def _nearest_within(gaps, first, count, reach, known, places, nearest, few):
         few[candidates] = i
         candidates += 1 if gaps[i] <= reach else 0
     for n in range(candidates):
-        i = few[n]
-        if known < places.size or gaps[i] < nearest[known - 1]:
-            k = min(known, places.size - 1)
-            while k > 0 and gaps[i] < nearest[k - 1]:
-                nearest[k], places[k] = nearest[k - 1], places[k - 1]
-                k -= 1
-            nearest[k], places[k] = gaps[i], first + i
-            known = min(known + 1, places.size)
+        known = keep_nearest(gaps[few[n]], first + few[n], known, places, nearest)
     return known
 
 
@@ -275,7 +268,7 @@ def walk(window, strips, rates, shrink, ends, orders, players, weights, out):
                 before = nobody
                 for step in range(steps):
                     _add_sums(strips.coef[strip], values, behind[LINES * step : LINES * (step + 1)], totals[place + step])
-                    _keep_nearest(
+                    _keep_nearest_of_strip(
                         values[2],
                         behind[LINES * step + 2],
                         strip * STRIP,
@@ -396,7 +389,7 @@ def _add_powers(coef, there, absent, totals):
 
 
 @inline
-def _keep_nearest(there, behind, first, events, farthest, least, few, before, near, slots):
+def _keep_nearest_of_strip(there, behind, first, events, farthest, least, few, before, near, slots):
     """Put those of the events of a strip that are nearer among the nearest few; of those as near, the first ones.
 
     The farthest are all as far, as in predictions.

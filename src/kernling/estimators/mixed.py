@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..components.answering import Answering
 from ..components.experts import folded
-from ..components.explaining import explain_experts
+from ..components.explaining import Asked, explain_experts
 from ..core import state as states
 from ..core.blas import one_thread
 from ..core.kernels import Kernel
@@ -154,7 +154,7 @@ class Mixed(IsotropicKernel):
         found, answers = self._state.answering, self._answers()
         kernel, kept = found.kernel(self._problem.kernel), answers.kept_for(game.background, game.players)
         settings = found, kernel, self._params.standardise, answers.answers
-        return explain_experts(*settings, game, self._expert_scores, sampling, kept)
+        return explain_experts(*settings, Asked(game, self._expert_scores, sampling, kept))
 
     def _expert_scores(self, X: np.ndarray) -> np.ndarray:
         """Return what each expert says of rows, (rows, experts, outputs)."""

@@ -194,10 +194,11 @@ def folds(
     Examples
     --------
     >>> import kernling as kl
-    >>> from kernling import evaluate, io
+    >>> from kernling.evaluate import choose, folds
+    >>> from kernling.io import synthetic
     >>> make, grid = lambda point: kl.AVMClassifier(delta=0.1, **point), {"gamma": [0.1, 30.0]}
-    >>> chosen = lambda X, y, fold: evaluate.choose(make, grid, X, y, metric="accuracy", how="folds")
-    >>> rows = evaluate.folds(chosen, io.synthetic("spirals", 2000), n_folds=3)
+    >>> chosen = lambda X, y, fold: choose(make, grid, X, y, metric="accuracy", how="folds")
+    >>> rows = folds(chosen, synthetic("spirals", 2000), n_folds=3)
     >>> print(len(rows), rows[0]["chosen"])
     3 {'gamma': 30.0}
     """
