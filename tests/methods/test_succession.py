@@ -83,17 +83,6 @@ def test_blocks_chunks_and_single_events_lead_to_the_same_succession(cls, soon):
     np.testing.assert_allclose(np.concatenate(parts).astype(float), said.astype(float), rtol=1e-6, atol=1e-6)
 
 
-def test_a_rise_while_the_successor_is_young_is_followed_by_another_successor():
-    """First the noise grows, then the rule changes; the successor that began in between has learned both rules."""
-    X, y = changing(4700, 4100, 1, values=True)
-    y += np.where(np.arange(4700) < 3000, 0.1, 0.4) * np.random.default_rng(1).normal(size=4700)
-    model = kl.AutoRegressor(points=50, window=100, memory=100_000).fit(X, y)
-    noise, rule = model.rises_
-    begun = noise.event + succession.DELAY
-    assert 3000 < noise.event < 4100 < rule.event < begun + succession.YOUNG
-    assert model.state_.successor.early.begun[0] == begun + succession.YOUNG + succession.DELAY
-
-
 def rare(n: int, change: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows, of which three in a hundred are of the second class, by a rule that becomes another one."""
     rng = np.random.default_rng(seed)
@@ -281,14 +270,14 @@ def test_the_latest_alarms_take_the_place_of_the_oldest():
 
 
 @pytest.mark.parametrize(
-    ("began", "from_event"), [(-2000.0, 1544), (1544.0 - succession.YOUNG, 1544), (1500.0, 1500 + succession.YOUNG)]
+    ("began", "pending"),
+    [(-2000.0, 1544 + succession.DELAY), (1544.0 - succession.YOUNG, 1544 + succession.DELAY), (1545.0 - succession.YOUNG, 0)],
 )
-def test_a_successor_begins_some_events_after_an_alarm(began, from_event):
-    """If the last one is young then, some events after it no longer is."""
+def test_a_successor_begins_after_an_alarm_unless_the_last_is_young(began, pending):
     held = rises()
     watch_a_rise(held, began)
     assert held.noted[0] == 1
-    assert held.contest[PENDING] == from_event + succession.DELAY
+    assert held.contest[PENDING] == pending
 
 
 def test_merged_records_have_the_latest_alarms_of_both_in_order():

@@ -561,8 +561,8 @@ class Succeeding:
         rises, before, after = self.adwin.rises(loss)
         if rises:
             self.alarms.append((self.events, before, after, None))
-            if not self.pending:
-                self.pending = max(self.events, (self.heir_begun if self.heir else self.begun) + self.young) + self.delay
+            if self.events >= (self.heir_begun if self.heir else self.begun) + self.young and not self.pending:
+                self.pending = self.events + self.delay
         self.settle()
 
     def settle(self) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Part = TypeVar("Part")
 DELAY = 256  # events between an alarm and the first event of the successor: at least those of a block
 DECIDE = 256  # events of the successor between two decisions
-YOUNG = 1024  # events of the successor, before which it replaces nobody, and no other begins
+YOUNG = 1024  # events of the successor, before which it replaces nobody, and alarms start no other
 LIFE = 8192  # events of the successor, after which it is dropped
 LONGEST = 4.0  # times that, where classes are rare
 SURE = 3.0  # standard errors by which the successor's losses must be smaller
@@ -237,7 +237,7 @@ def watch_losses(succession, losses, units, shares, events, latest_began, times,
     """Watch the losses of events, the last of which has this number, and how those of rare classes are ranked."""
     for i in range(losses.size):
         event = events - losses.size + i + 1
-        begins = max(event, latest_began + times[1]) + times[0]
+        begins = event + times[0] if event >= latest_began + times[1] else 0.0  # a young successor is given time
         if watch(succession.adwin, losses[i : i + 1], 0, found) >= 0:
             _note_rise(succession, ERROR, REACH * units[i] if units[i] > 0.0 else 1.0, event, begins, found)
         if shares[i] >= 0.0 and have_fallen(succession.ranks, shares[i], found):
@@ -246,13 +246,13 @@ def watch_losses(succession, losses, units, shares, events, latest_began, times,
 
 @inner_exact
 def _note_rise(succession, kind, unit, event, begins, found):
-    """Note a change that was found, if it is a rise; a successor begins then, unless one is about to."""
+    """Note a change that was found, if it is a rise; a successor begins then, unless one is about to, or it is 0."""
     if found[AFTER] > found[BEFORE]:
         row = succession.alarms[succession.noted[0] % KEPT]
         row[0], row[1], row[2], row[3] = event, 1.0 - found[CHANCE], unit * found[BEFORE], unit * found[AFTER]
         row[REPLACED], row[KIND] = 0.0, kind
         succession.noted[0] += 1
-        if succession.contest[PENDING] == 0.0:
+        if begins > 0.0 and succession.contest[PENDING] == 0.0:
             succession.contest[PENDING] = begins
 
 
