@@ -143,9 +143,11 @@ def _to_kernel_values(window, kernel, distances):
 
 
 @inner_exact
-def _view(window, kernel, norm, values):
-    """Write the values of both kernels and their powers, (views, events), where inner products and distances are."""
+def _view(window, kernel, norm, sums, own, j, entered, count, values):
+    """Write the values of both kernels and their powers, (views, events), of row j of those that were measured."""
     n, powers = window.place[SIZE], window.coef.shape[0] // KINDS
+    for kind in range(KINDS):
+        _fetch(sums[kind], own[kind], j, entered, count, values[kind * powers])
     products = values[0, :n]
     for k in range(n):
         products[k] = max((norm + window.norms[k]) - 2.0 * products[k], 0.0)
@@ -230,15 +232,11 @@ def learn_classes(window, kernel, X, norms, targets, weights, scores):
     entered = np.empty((2, rows), np.int64)
     for first in range(0, X.shape[0], rows):
         last, count = min(first + rows, X.shape[0]), 0
-        sums, own = (
-            shaped(measured, (KINDS, last - first, window.place[SIZE])),
-            shaped(pairs, (KINDS, last - first, last - first)),
-        )
+        sums = shaped(measured, (KINDS, last - first, window.place[SIZE]))
+        own = shaped(pairs, (KINDS, last - first, last - first))
         _measure(window, X[first:last], shares, sums, own)
         for j in range(first, last):
-            for kind in range(KINDS):
-                _fetch(sums[kind], own[kind], j - first, entered, count, values[kind * (views // KINDS)])
-            _view(window, kernel, norms[j], values)
+            _view(window, kernel, norms[j], sums, own, j - first, entered, count, values)
             stepped, n = False, window.place[SIZE]
             for p in range(views):
                 for o in range(outputs):
@@ -293,16 +291,12 @@ def learn_values(window, kernel, X, norms, stretch, targets, weights, found):
         shares[c] = 1.0 / stretch[c]
     for first in range(0, X.shape[0], rows):
         last, count = min(first + rows, X.shape[0]), 0
-        sums, own = (
-            shaped(measured, (kinds, last - first, window.place[SIZE])),
-            shaped(pairs, (kinds, last - first, last - first)),
-        )
+        sums = shaped(measured, (kinds, last - first, window.place[SIZE]))
+        own = shaped(pairs, (kinds, last - first, last - first))
         _measure(window, X[first:last], shares, sums, own)
         for j in range(first, last):
-            for kind in range(KINDS):
-                _fetch(sums[kind], own[kind], j - first, entered, count, values[kind * (views // KINDS)])
+            _view(window, kernel, norms[j], sums, own, j - first, entered, count, values)
             _fetch(sums[KINDS], own[KINDS], j - first, entered, count, unstretched)
-            _view(window, kernel, norms[j], values)
             _to_kernel_values(window, kernel, unstretched)
             _learn_value(window, values, targets[j], weights[j], found[:, j], entry)
             found[2 * views, j] = _nearest_few(window, unstretched, near, largest)
