@@ -246,7 +246,10 @@ def watch_losses(succession, losses, units, shares, events, latest_began, times,
 
 @inner_exact
 def _note_rise(succession, kind, unit, event, begins, found):
-    """Note a change that was found, if it is a rise; a successor begins then, unless one is about to, or it is 0."""
+    """Note a change that was found, if it is a rise.
+
+    Then a successor begins at event ``begins``, unless one is about to; 0 means that none does.
+    """
     if found[AFTER] > found[BEFORE]:
         row = succession.alarms[succession.noted[0] % KEPT]
         row[0], row[1], row[2], row[3] = event, 1.0 - found[CHANCE], unit * found[BEFORE], unit * found[AFTER]
