@@ -131,6 +131,7 @@ class CapyMOA(Learner):
         write_arff(path, events, classes)
         self.stream = ARFFStream(str(path))
         made = getattr(classifier if classes else regressor, (CLASSIFIERS if classes else REGRESSORS)[name][1])
+        self.before = heap()
         self.model = made(schema=self.stream.get_schema(), random_seed=seed + 1)  # its seeds begin with 1
         self.classes = classes
 
@@ -148,7 +149,16 @@ class CapyMOA(Learner):
         return of_shares(np.array(said)) if self.classes else Answers(np.array(said, dtype=np.float64))
 
     def nbytes(self):
-        return None  # Java does not tell without an agent
+        return heap() - self.before
+
+
+def heap() -> int:
+    """Return the bytes of all that is alive in Java; it knows no size of a single model without an agent."""
+    from jpype import java
+
+    java.lang.System.gc()
+    runtime = java.lang.Runtime.getRuntime()
+    return int(runtime.totalMemory() - runtime.freeMemory())
 
 
 def write_arff(path: Path, events: Events, classes: int) -> None:

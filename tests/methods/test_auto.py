@@ -139,11 +139,11 @@ def test_the_log_loss_is_at_most_what_is_certified(heavy):
 
 def test_means_and_spreads_of_scores_are_those_of_ten_thousand_events_and_then_follow_the_latest():
     rng = np.random.default_rng(0)
-    scores = 2.0 + rng.normal(size=(2, 1, 13000)) * np.where(np.arange(13000) < 6000, 1.0, 5.0)
+    scores = 2.0 + rng.normal(size=(5, 1, 13000)) * np.where(np.arange(13000) < 6000, 1.0, 5.0)
     labels, weights = rng.choice([-1.0, 1.0], 13000), rng.choice([0.5, 1.0, 3.0], 13000)
-    mixture = new_mixture(2, 1)
+    mixture = new_mixture(5, 1)
     learn_mixed(mixture, scores, labels, weights)
-    mean, spread = np.zeros(2), np.ones(2)
+    mean, spread = np.zeros(5), np.ones(5)
     for t in range(13000):
         share, away = max(1.0 / (t + 2.0), 0.0001), scores[:, 0, t] - mean
         spread += share * (away**2 - spread)
@@ -155,11 +155,11 @@ def test_means_and_spreads_of_scores_are_those_of_ten_thousand_events_and_then_f
 def test_a_heavy_event_moves_the_weights_within_bounds():
     """Whatever its weight, and however wrong the stacks were: half of the curvature is that of the event's own gradient."""
     rng = np.random.default_rng(1)
-    mixture = new_mixture(2, 1)
-    scores = rng.normal(size=(2, 1, 500))
+    mixture = new_mixture(5, 1)
+    scores = rng.normal(size=(5, 1, 500))
     learn_mixed(mixture, scores, np.sign(scores[0, 0]), np.ones(500))
     before = mixture.pull.copy()
-    learn_mixed(mixture, np.full((2, 1, 1), 50.0), np.array([-1.0]), np.array([1e9]))
+    learn_mixed(mixture, np.full((5, 1, 1), 50.0), np.array([-1.0]), np.array([1e9]))
     assert np.abs(mixture.pull - before).max() < 5.0
     assert np.isfinite(mixture.bias).all()
 
@@ -244,10 +244,10 @@ def test_balanced_classes_are_found_and_ranked_as_before():
 
 def test_probabilities_increase_strictly_with_the_scores_of_experts():
     rng = np.random.default_rng(2)
-    mixture = new_mixture(2, 1)
-    scores = np.repeat(rng.normal(size=(1, 1, 2000)) - 1.0, 2, axis=0)
+    mixture = new_mixture(5, 1)
+    scores = np.repeat(rng.normal(size=(1, 1, 2000)) - 1.0, 5, axis=0)
     learn_mixed(mixture, scores, np.where(rng.random(2000) < 0.05 * np.exp(scores[0, 0]), 1.0, -1.0), np.ones(2000))
-    said = mixed(mixture, np.repeat(np.linspace(-10.0, 10.0, 2001)[np.newaxis, np.newaxis], 2, axis=0))
+    said = mixed(mixture, np.repeat(np.linspace(-10.0, 10.0, 2001)[np.newaxis, np.newaxis], 5, axis=0))
     assert (np.diff(said[0]) > 0.0).all()
 
 

@@ -53,6 +53,64 @@ class Stretched(Restored):
         return np.array([(8.0 * one - two) / 12e-3 for one, two in pairs])
 
 
+class Logistic:
+    """Logistic regression on the features of the kernel expert; events that say much are kept, and learned later."""
+
+    def __init__(self, kernel: Stretched, d: int, outputs: int):
+        self.d = d
+        self.features, self.outputs, self.scale = kernel.features, outputs, 1.0 if outputs == 1 else 2.0
+        self.weights, self.curvature = np.zeros((outputs, 0)), np.zeros((0, 0))
+        self.kept: list[tuple[np.ndarray, int, float]] = []
+        self.folded, self.events, self.mean, self.credit = 0, 0, 0.25, 0.0
+
+    def scores(self, x: np.ndarray) -> np.ndarray:
+        z = self.features(x)[: self.weights.shape[1]]
+        return self.weights[:, : len(z)] @ z
+
+    def probabilities(self, f: np.ndarray) -> np.ndarray:
+        f = np.concatenate([-f, f]) / 2.0 if self.outputs == 1 else f
+        return np.exp(f - f.max()) / np.exp(f - f.max()).sum()
+
+    def consider(self, x: np.ndarray, y: float, weight: float, f: np.ndarray) -> None:
+        """Once the kernel expert has learned the event, which had the scores f before."""
+        label = int(y) if self.outputs > 1 else int(y > 0)
+        p = self.probabilities(f)
+        says = ((1.0 - p[label]) ** 2 + (p * (1.0 - p)).max()) / 2.0
+        self.events += 1
+        self.mean += (says - self.mean) * max(1.0 / self.events, 0.001)
+        if len(self.kept) == 256:
+            return
+        chance = np.clip(says / (4.0 * self.mean + 16.0 * self.mean**2), 0.001, 1.0)
+        self.credit += chance
+        if self.credit >= 1.0:
+            self.credit -= 1.0
+            self.kept.append((self.features(x), label, weight / chance))
+
+    def settle(self) -> None:
+        if not self.kept or (len(self.kept) < 192 and 8 * len(self.kept) < self.folded):
+            return
+        old, n = self.weights.shape[1], len(self.features(np.zeros(self.d)))
+        W0, H = np.pad(self.weights, ((0, 0), (0, n - old))), np.pad(self.curvature, (0, n - old))
+        Z = np.array([np.pad(z, (0, n - len(z))) for z, _, _ in self.kept])
+        labels, parts = (np.array([event[i] for event in self.kept]) for i in (1, 2))
+        A, own = H + 0.3 * self.scale * np.eye(n), np.eye(max(2, self.outputs))[labels]
+
+        def all_of(W: np.ndarray) -> np.ndarray:
+            return np.array([self.probabilities(f) for f in Z @ W.T])
+
+        W = W0.copy()
+        for _ in range(500):  # with a matrix that is above the curvature everywhere, so each step lowers the loss
+            slope = (W - W0) @ A + (parts[:, np.newaxis] * (all_of(W) - own))[:, -self.outputs :].T @ Z
+            W = W - np.linalg.solve(A + self.scale / 4.0 * (Z.T * parts) @ Z, slope.T).T
+            if np.abs(slope).max() < 1e-12:
+                break
+        p = all_of(W)
+        self.weights = W
+        self.curvature = H + self.scale * (Z.T * (parts * (p * (1.0 - p)).max(axis=1))) @ Z
+        self.folded += len(self.kept)
+        self.kept = []
+
+
 class Window:
     """The latest events, with columns of coefficients for each power of the two kernels."""
 
@@ -323,13 +381,17 @@ class Auto:
 class AutoClasses(Auto):
     powers = 2
 
+    def begin(self) -> None:
+        super().begin()
+        self.logistic = Logistic(self.kernel_squares, self.d, self.outputs)
+
     def __init__(self, params, d, outputs):
         super().__init__(params, d, outputs)
-        K, M = max(2, outputs), 10
+        K, M = max(2, outputs), 11
         self.mean, self.spread = np.zeros((M, K)), np.ones(M)
         self.stacks = [Stack(fade, range(M), K) for fade in (0.06, 0.02, 0.001)]
         self.stacks += [Stack(0.001, range(M), K, 100.0), Stack(0.001, [1], K)]
-        self.stacks[3].pull = np.array([0.5, 0.5] + [0.0] * 8)
+        self.stacks[3].pull = np.where(np.isin(range(M), [0, 1, 4]), 1.0 / 3.0, 0.0)
         self.trust, self.labels = np.full(5, 1 / 5), np.ones(K)
 
     def columns(self) -> int:
@@ -338,10 +400,21 @@ class AutoClasses(Auto):
     def entry(self, sums, y, weight):
         return np.array([passive_aggressive(f, y, weight) for f in sums])
 
+    def experts_learn(self, x, z, y, weight):
+        said = self.logistic.scores(z)
+        super().experts_learn(x, z, y, weight)
+        self.logistic.consider(z, y, weight, said)
+        if self.logistic.events % 256 == 0:
+            self.logistic.settle()
+
+    def settle(self) -> None:
+        super().settle()
+        self.logistic.settle()
+
     def opinions(self, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores of the experts, their distances from the usual ones, and log probabilities of the stacks."""
         local = [*self.window.sums(z * self.stretch), *self.archive.scores(self.stored(z))]
-        scores = np.array([*self.square_scores(x, z), *local])
+        scores = np.array([*self.square_scores(x, z), self.logistic.scores(z), *local])
         scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores
         away = scores - self.mean
         away -= away.mean(axis=1, keepdims=True)

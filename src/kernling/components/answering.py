@@ -16,10 +16,10 @@ from ..core.kernels import Kernel
 from ..core.matrices import values_in_order
 from ..core.rows import Rows, row_of
 from ..core.triangles import solve_back, write_scores
-from . import archive, line, window
+from . import archive, line, logistic, window
 from .combination import REACH, mean_of
 from .experts import Experts, new_answers
-from .learning import SQUARES, Seen, Side, add_to_kernel, kind_of, look, scale_block, write_fixed
+from .learning import LOCAL, SQUARES, Seen, Side, add_to_kernel, kind_of, look, scale_block, write_fixed
 from .mixture import learn_mixed
 from .pending import FIXED, write_weights
 
@@ -38,13 +38,29 @@ def _answer_squares(side, answers, seen, b, scores):
     write_scores(answers.kernel, fixed, Z, known)
     values_in_order(side.kernel, model.points[:n], model.norms[:n], X, norms, Z)
     write_scores(answers.points, n, Z, scores[0])
-    for o in range(outputs):
-        for j in range(b):
-            scores[0, o, j] += known[o, j]
+    _add(known, scores[0])
     write_scores(answers.linear, 1 + d, columns, scores[1])
     write_scores(answers.linear_recent, 1 + d, columns, scores[2])
     steps = shaped(seen.steps, (1 + experts.bins.edges.size, b))
     write_scores(answers.bins, steps.shape[0], steps, scores[3])
+
+
+@inner_exact
+def _answer_logistic(side, answers, seen, b, scores):
+    """Write the scores of logistic regression, of rows whose kernel values have just been computed."""
+    fixed, n = side.experts.kernel_squares.size[FIXED], side.experts.model.size[0]
+    Z, known = shaped(seen.Z, (max(fixed, n), b)), shaped(seen.out, scores.shape)
+    write_scores(answers.logistic_points, n, Z, scores)
+    write_fixed(side, shaped(seen.columns, (1 + seen.rows.shape[1], b)), fixed, Z)
+    write_scores(answers.logistic, fixed, Z, known)
+    _add(known, scores)
+
+
+@inner_exact
+def _add(values, scores):
+    for o in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            scores[o, j] += values[o, j]
 
 
 def write_line(line, W):
@@ -63,6 +79,18 @@ def _prepare(side, answers):
     write_line(experts.linear, answers.linear)
     write_line(experts.linear_recent, answers.linear_recent)
     write_weights(experts.bins.sums, answers.bins)
+
+
+def _prepare_classes(side, answers):
+    """Write the weights that predictions of classes need; those of logistic regression only if they have changed."""
+    prepare(side, answers)
+    held, fixed, n = side.experts.logistic, side.experts.kernel_squares.size[FIXED], side.experts.model.size[0]
+    for o in range(answers.logistic.shape[0]):
+        known, points = answers.logistic[o], answers.logistic_points[o]
+        if logistic.write_weights(held, held.places[o], known):
+            for k in range(points.size):
+                points[k] = known[fixed + k]
+            solve_back(side.experts.whitening.factor, points, n)
 
 
 def _prepare_values(side, answers):
@@ -84,9 +112,10 @@ def _answer_classes(side, answers, seen, b, out):
     scale_block(side, seen, b)
     look(side, seen, b)
     _answer_squares(side, answers, seen, b, scores)
+    _answer_logistic(side, answers, seen, b, scores[SQUARES])
     X, norms = shaped(seen.centred, (b, d)), seen.norms[:b]
-    window.learn_classes(experts.window, side.kernel, X, norms, targets, weights, scores[SQUARES : SQUARES + views])
-    archive.learn(experts.archive, shaped(seen.stored, (b, d)), targets, weights, outputs, scores[SQUARES + views :])
+    window.learn_classes(experts.window, side.kernel, X, norms, targets, weights, scores[LOCAL : LOCAL + views])
+    archive.learn(experts.archive, shaped(seen.stored, (b, d)), targets, weights, outputs, scores[LOCAL + views :])
     learn_mixed(experts.mixture, seen.fades, scores, targets, weights, out)
 
 
@@ -115,7 +144,7 @@ _PREPARE = {
     wide: bind(_prepare, exact=True, write_line=lines) for wide, lines in ((False, write_weights), (True, line.save_weights))
 }
 PREPARE = {
-    (values, wide): bind(_prepare_values, exact=True, prepare=_PREPARE[wide]) if values else _PREPARE[wide]
+    (values, wide): bind(_prepare_values if values else _prepare_classes, exact=True, prepare=_PREPARE[wide])
     for values in (False, True)
     for wide in (False, True)
 }

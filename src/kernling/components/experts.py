@@ -1,4 +1,4 @@
-"""The experts of a mixture: least squares on features, columns and steps, and the window of the latest events.
+"""The experts of a mixture: least squares on features, columns and steps, logistic regression, and past events.
 
 All take rows as they are scaled, but for steps, and kernels see columns times their factors (relevance.py).  They say what they
 would have said of each event before it was learned (learning.py).
@@ -15,7 +15,7 @@ from ..core import state as states
 from ..core.expansion import EVENTS, Expansion
 from ..core.kernels import Kernel
 from ..core.matrices import squared_norms
-from . import archive, bins, least_squares, line, window
+from . import archive, bins, least_squares, line, logistic, window
 from .archive import Archive, new_archive
 from .bins import Bins, new_bins
 from .combination import new_combination
@@ -23,6 +23,7 @@ from .early import Early
 from .latest import Latest, new_latest
 from .least_squares import BLOCK, LeastSquares, Ridge, new_least_squares
 from .line import WIDE, Line, new_line
+from .logistic import Logistic, new_logistic
 from .mixture import Mixture, new_mixture
 from .relevance import column_factors
 from .scaling import Scales, new_scales, set_scales
@@ -37,7 +38,7 @@ BINNED = Ridge(1.0, 0.998, 1024)
 NOVELTY = 0.02  # the share of k(x, x) above which an event becomes a point
 SQUARES = ("kernel", "linear", "linear_recent", "bins")
 MEMORY = ("memory", "memory_recent")
-CLASSIFIERS = (*SQUARES, "window", "window_narrow", "window_cityblock", "window_cityblock_narrow", *MEMORY)
+CLASSIFIERS = (*SQUARES, "logistic", "window", "window_narrow", "window_cityblock", "window_cityblock_narrow", *MEMORY)
 REGRESSORS = (
     *SQUARES,
     *(
@@ -71,6 +72,7 @@ class Experts(NamedTuple):
     linear: Line
     linear_recent: Line
     bins: Bins
+    logistic: Logistic | Nothing  # on the features of the kernel expert; nothing in a regression
     window: Window
     archive: Archive
     mixture: Mixture | LeastSquares
@@ -84,8 +86,9 @@ class Experts(NamedTuple):
     @property
     def is_grown(self) -> bool:
         """Whether there is memory for events; a model from a file has no spare room."""
-        squares, held = self.kernel_squares, self.window
-        return held.columns.shape[1] == len(held.norms) and (not squares.waits or len(squares.pending.weights) == BLOCK)
+        squares, held, rare = self.kernel_squares, self.window, self.logistic
+        waits = not squares.waits or len(squares.pending.weights) == BLOCK
+        return held.columns.shape[1] == len(held.norms) and waits and (not isinstance(rare, Logistic) or rare.has_room)
 
     @property
     def alone(self) -> Experts:
@@ -140,13 +143,15 @@ def new_experts(model: Expansion, most: int, events: int, memory: int, early: Ea
     """Return untrained experts, with a maximum number of points, of latest events, and of bytes of the memory."""
     d, outputs = model.points.shape[1], model.outputs
     powers, columns = (2, outputs) if of_classes else (3, VALUES)
+    fixed = 1 + d if d <= WIDE else 1
     return Experts(
         model,
         new_whitening(most),
-        new_least_squares(KERNEL, 1 + d if d <= WIDE else 1, most, outputs),
+        new_least_squares(KERNEL, fixed, most, outputs),
         new_line(LINEAR, d, outputs),
         new_line(LINEAR_RECENT, d, outputs),
         new_bins(BINNED, d, outputs),
+        new_logistic(fixed, most, outputs) if of_classes else Nothing(),
         new_window(events, d, model.points.dtype, powers, columns),
         new_archive(d, memory),
         new_mixture(len(CLASSIFIERS), outputs) if of_classes else new_combination(len(REGRESSORS)),
@@ -164,16 +169,24 @@ def clear(experts: Experts) -> None:
     line.clear(experts.linear)
     line.clear(experts.linear_recent)
     least_squares.clear(experts.bins.sums)
+    if isinstance(experts.logistic, Logistic):
+        logistic.clear(experts.logistic)
     window.clear(experts.window)
     archive.clear(experts.archive)
 
 
-def fold(experts: Experts) -> None:
-    """Fold events into the sums of least squares where it is time; the kernel expert's ridge is larger for a rare class."""
+def fold(experts: Experts, relearns: bool = False) -> None:
+    """Fold events into what experts know where it is time; ``relearns`` if they are a block of the first events, once more.
+
+    The kernel expert's ridge is larger for a rare class.
+    """
     least_squares.settle(experts.kernel_squares, even=isinstance(experts.mixture, Mixture))
     for part in (experts.linear, experts.linear_recent, experts.bins.sums, experts.mixture):
         if isinstance(part, LeastSquares):
             least_squares.settle(part)
+    age = int(experts.model.clock[EVENTS] - experts.early.begun[0])
+    if isinstance(experts.logistic, Logistic) and (relearns or age % BLOCK == 0):
+        logistic.settle(experts.logistic)
 
 
 def folded(experts: Experts) -> Experts:
@@ -227,12 +240,16 @@ def moved(experts: Experts, kernel: Kernel, common: Experts) -> Experts:
         whitening = whitening._replace(factor=point_factor(kernel, model))
         coef = coefficients(whitening.factor, squares.weights[:, fixed:])
         model = model._replace(coef=coef[np.newaxis])
+    rare = experts.logistic.folded() if isinstance(experts.logistic, Logistic) else experts.logistic
     if width != 1.0 and squares.count:
-        squares = least_squares.rescaled(squares, np.r_[1.0, np.full(fixed - 1, width), np.ones(squares.count - fixed)])
+        widths = np.r_[1.0, np.full(fixed - 1, width), np.ones(squares.count - fixed)]
+        squares = least_squares.rescaled(squares, widths)
+        rare = rare.rescaled(widths) if isinstance(rare, Logistic) else rare
     return experts._replace(
         model=model,
         whitening=whitening,
         kernel_squares=squares,
+        logistic=rare,
         window=held._replace(columns=np.ascontiguousarray(latest.T), norms=norms),
         archive=experts.archive.moved(factor),
         early=early._replace(stretch=common.early.stretch, gamma=common.early.gamma),
@@ -261,10 +278,12 @@ def relevance(experts: Experts, given: Kernel, X: np.ndarray) -> np.ndarray:
 
 
 class Answers(NamedTuple):
-    """What predictions need besides the experts themselves: the weights of least squares after all events, by output."""
+    """What predictions need besides the experts themselves: the weights of features, by output."""
 
     kernel: np.ndarray  # of a constant, the columns, and whitened kernel values
     points: np.ndarray  # of kernel values
+    logistic: np.ndarray  # the same two of logistic regression; of no outputs in a regression
+    logistic_points: np.ndarray
     linear: np.ndarray
     linear_recent: np.ndarray
     bins: np.ndarray
@@ -275,6 +294,8 @@ def new_answers(experts: Experts) -> Answers:
     """Return memory for the answers of experts."""
     outputs, d = experts.model.outputs, experts.model.points.shape[1]
     n, most = int(experts.kernel_squares.size[least_squares.FIXED]), len(experts.model.points)
+    rare = outputs if isinstance(experts.logistic, Logistic) else 0
     widths = (n + most, most, 1 + d, 1 + d, 1 + len(experts.bins.edges))
-    own = (np.zeros((outputs, width)) for width in widths)
+    rows = (outputs, outputs, rare, rare, outputs, outputs, outputs)
+    own = (np.zeros(shape) for shape in zip(rows, (*widths[:2], *widths), strict=True))
     return Answers(*own, np.zeros((1, len(experts.names))))  # type: ignore[call-arg]

@@ -81,13 +81,18 @@ def _with_formula(
     steps = shapley.additive(game, lambda X: (X[:, columns] > edges).astype(np.float64), columns, answers.bins[:, 1:][:, used])
     own[SQUARES.index("bins")] = steps.times(1.0, answers.bins[:, 0])
     if kernel.kind == RBF:
-        terms = Products(experts.model.points[:n].T, answers.points[:, :n], kernel.gamma, False)
+        weights = np.vstack([answers.kernel, answers.logistic])
+        coef = np.vstack([answers.points, answers.logistic_points])
+        terms = Products(experts.model.points[:n].T, coef[:, :n], kernel.gamma, False)
         one = terms._replace(coef=terms.coef[np.newaxis])
         means = kept.of("points", lambda: shapley.means_of(centred, one))
-        smooth = shapley.of_products(centred, terms, means).times(1.0, answers.kernel[:, 0])
+        smooth = shapley.of_products(centred, terms, means).times(1.0, weights[:, 0])
         if fixed > 1:
-            smooth = smooth.plus(shapley.linear(scaled, math.sqrt(kernel.gamma) * answers.kernel[:, 1:fixed]))
-        own[SQUARES.index("kernel")] = smooth
+            smooth = smooth.plus(shapley.linear(scaled, math.sqrt(kernel.gamma) * weights[:, 1:fixed]))
+        outputs = experts.model.outputs
+        own[SQUARES.index("kernel")] = smooth.of_outputs(0, outputs)
+        if len(answers.logistic):
+            own[experts.names.index("logistic")] = smooth.of_outputs(outputs, 2 * outputs)
     return own | _of_window(experts, kernel, centred, kept)
 
 
@@ -101,13 +106,13 @@ def _of_window(experts: Experts, kernel: Kernel, centred: Game, kept: Kept) -> d
             rate = window.city_rate(kernel) if is_city else kernel.gamma
             views = Products(held.columns[:, : held.stored], coef[first : first + powers], rate, is_city)
             means = kept.of(("window", is_city), partial(shapley.means_of, centred, views))
-            own |= dict(enumerate(shapley.of_powers(centred, views, means), len(SQUARES) + first))
+            own |= dict(enumerate(shapley.of_powers(centred, views, means), experts.names.index("window") + first))
     return own
 
 
-def _have_paths(found: dict[int, Shares]) -> bool:
+def _have_paths(experts: Experts, found: dict[int, Shares]) -> bool:
     """Return whether there is a quick way from row to row for experts without a formula: if the others have one."""
-    return len(SQUARES) in found
+    return experts.names.index("window") in found
 
 
 # ---------------------------------------------------------------------- mixtures
@@ -145,7 +150,7 @@ def _of_values(
     )
     along_near = shapley.stepwise(game, of_window, lambda X: near_said(score(X)))
     along_cells = shapley.stepwise(game, of_memory, lambda X: memory_said(score(X)))
-    if _have_paths(found):
+    if _have_paths(experts, found):
         cells, strips = cells_of(experts.archive), strips_of(experts.window)
         near_paths = paths_of(game, of_window, lambda X: stretched(experts, _scaled(experts, standardise, X)))
         paths = paths_of(game, of_memory, lambda X: _scaled(experts, standardise, X) * experts.early.stretch)
@@ -181,7 +186,7 @@ def _of_classes(
         said = lambda X: score(X)[:, rest].reshape(len(X), -1)  # noqa: E731
         orders = shapley.orders_of(game, max(2, sampling[0] // 2), sampling[1])
         along = shapley.stepwise(game, orders, said)
-        if _have_paths(found):
+        if _have_paths(experts, found):
             cells = cells_of(experts.archive)
             paths = paths_of(game, orders, lambda X: _scaled(experts, standardise, X) * experts.early.stretch)
             along = lambda row: (  # noqa: E731
@@ -190,8 +195,7 @@ def _of_classes(
         at_starts = kept.of(("starts", len(orders.ranks)), lambda: said(orders.starts))
         both = shapley.averaged(game, orders, at_starts, said(np.ascontiguousarray(game.rows)), along)
         for i, place in enumerate(rest):
-            part = slice(i * outputs, (i + 1) * outputs)
-            found[place] = Shares(both.values[..., part], both.base[part], both.spread[..., part])
+            found[place] = both.of_outputs(i * outputs, (i + 1) * outputs)
     return _through_stacks(mixture, [found[place] for place in range(count)])
 
 

@@ -17,11 +17,11 @@ from ..core.expansion import EVENTS
 from ..core.kernels import Kernel
 from ..core.limits import LARGEST, Diverged
 from ..core.rows import copy_numbers, row_of
-from . import archive, bins, early, least_squares, line, one_by_one, succession, window
+from . import archive, bins, early, least_squares, line, logistic, one_by_one, succession, window
 from .combination import REACH, mean_of
 from .experts import LINEAR, LINEAR_RECENT, NOVELTY, Experts
 from .latest import keep_latest
-from .least_squares import RENEW, LeastSquares, class_targets
+from .least_squares import BLOCK, RENEW, LeastSquares, class_targets
 from .mixture import FADES, Mixture, learn_mixed
 from .pending import FEATURES, FIXED, MOST, commit
 from .scaling import scale, scale_targets, targets_as_known
@@ -30,7 +30,8 @@ from .whitened import admit, whiten
 LINEAR_RIDGE, LINEAR_KEEP, _ = LINEAR
 RECENT_RIDGE, RECENT_KEEP, _ = LINEAR_RECENT
 FAR = LARGEST["float32"]
-SQUARES = 4  # experts of least squares, which come first
+SQUARES = 4  # experts of least squares, which come first; of classes, logistic regression is the next one
+LOCAL = SQUARES + 1  # the first expert of classes that is one of past events
 
 
 class Side(NamedTuple):
@@ -223,9 +224,11 @@ def _learn_classes(side, seen, b, out, fresh):
     look(side, seen, b)
     if not learn_squared(side, seen, b, scores):
         return False
+    Z = shaped(seen.Z, (experts.kernel_squares.size[FIXED] + experts.model.size[0], b))
+    logistic.learn(experts.logistic, Z, targets, weights, scores[SQUARES])
     X, views = shaped(seen.centred, (b, d)), experts.window.coef.shape[0]
-    window.learn_classes(experts.window, side.kernel, X, seen.norms[:b], targets, weights, scores[SQUARES : SQUARES + views])
-    archive.learn(experts.archive, shaped(seen.stored, (b, d)), targets, weights, outputs, scores[SQUARES + views :])
+    window.learn_classes(experts.window, side.kernel, X, seen.norms[:b], targets, weights, scores[LOCAL : LOCAL + views])
+    archive.learn(experts.archive, shaped(seen.stored, (b, d)), targets, weights, outputs, scores[LOCAL + views :])
     if fresh:
         learn_mixed(experts.mixture, seen.fades, scores, targets, weights, out)
         _finish(side, seen, b)
@@ -393,7 +396,7 @@ class Counts(NamedTuple):
 @inner_exact
 def _until_due(experts, events, settlings):
     age = int(events - experts.early.begun[0])
-    ahead = min(least_squares.until_due(experts.kernel_squares), RENEW - age % RENEW)
+    ahead = min(least_squares.until_due(experts.kernel_squares), RENEW - age % RENEW, BLOCK - age % BLOCK)
     ahead = min(ahead, least_squares.until_due(experts.bins.sums))
     for i in range(settlings.size):
         if age < settlings[i] <= experts.early.count[1]:

@@ -212,7 +212,7 @@ class LeastSquares(NamedTuple):
         n = int(self.size[FIXED]) + min(merging.model.stored, int(self.size[MOST]))
         S, B, W = np.zeros((n, n)), np.zeros((len(self.weights), n)), np.zeros((len(self.weights), n))
         for (state, sums, factor), share, shift, width in zip(parts, (*merging.shares, 0.0), *merging.units, strict=False):
-            turn = _into(merging, state, sums, n)
+            turn = into(merging, state, sums, n)
             squares = _symmetric(sums.squares, sums.count)
             S += factor * (turn @ squares @ turn.T)
             B += factor * ((shift * squares[:1] + width * sums.moments[:, : sums.count]) @ turn.T)  # the first feature is 1
@@ -361,7 +361,7 @@ def _evenness(sums: LeastSquares) -> float:
     return max(float(np.mean(shares * (1.0 - shares))) / (share * (1.0 - share)), UNEVEN)
 
 
-def _into(merging: Merging, state: Any, sums: LeastSquares, n: int) -> np.ndarray:
+def into(merging: Merging, state: Any, sums: Any, n: int) -> np.ndarray:
     """Return the matrix that maps the features of a model to those of the merged one: a projection on the merged points."""
     fixed, size = int(sums.size[FIXED]), sums.count - int(sums.size[FIXED])
     turn = np.zeros((n, sums.count))

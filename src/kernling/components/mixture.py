@@ -8,7 +8,7 @@ per cent is learned from as many of its events as a common one.  A share of the 
 far: a stack learns how large it is, by the probability that each label was noise (online EM), and learns less from it.
 
 Several stacks, from slow to fast, differ in how much they forget.  Two more are for rare classes, of which there are too few
-events for as many weights: one that is drawn towards the mean of the two experts that use all events and never forget, and one
+events for as many weights: one that is drawn towards the mean of the three experts that are smooth and never forget, and one
 of the linear expert only.
 The probabilities of all stacks are averaged by weights that follow their likelihoods (a Bayesian mixture with a share,
 core/votes.py), so that log-loss is at most that of the best stack and a little more.  The share is smaller where a class is
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FADES = (0.06, 0.02, 0.001, 0.001, 0.001)  # what the most uncertain event makes each stack forget
 DRAWN, ALONE = 3, 4  # the stack that is drawn towards the experts that never forget, and that of the linear one
-KERNEL, LINEAR = range(2)  # the places of these experts
+KERNEL, LINEAR, LOGISTIC = 0, 1, 4  # the places of these experts
 SHARE = 0.001  # of the weight of all stacks, which is divided after each event if classes are equally frequent
 START = 1.0  # the sum of a stack's weights at first
 RIDGE = 10.0  # curvature of a stack's weights at first, in events
@@ -118,7 +118,7 @@ def new_mixture(experts: int, outputs: int) -> Mixture:
     stacks, classes = len(FADES), max(2, outputs)
     pull = np.full((stacks, experts), START / experts)
     pull[DRAWN:] = 0.0
-    pull[DRAWN, [KERNEL, LINEAR]] = START / 2.0
+    pull[DRAWN, [KERNEL, LINEAR, LOGISTIC]] = START / 3.0
     pull[ALONE, LINEAR] = START
     return Mixture(
         mean=np.zeros((experts, outputs)),

@@ -100,6 +100,10 @@ class Shares(NamedTuple):
         """Return the shares of ``shift`` plus ``factor`` times the function."""
         return Shares(factor * self.values, shift + factor * self.base, factor * self.spread)
 
+    def of_outputs(self, first: int, last: int) -> Shares:
+        """Return the shares in some of the outputs."""
+        return Shares(self.values[..., first:last], self.base[first:last], self.spread[..., first:last])
+
 
 def exact(values: np.ndarray, base: np.ndarray) -> Shares:
     """Return shares that are not sampled."""

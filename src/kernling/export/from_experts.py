@@ -11,6 +11,7 @@ from ..components import combination, least_squares, scaling, window
 from ..components.bins import NEVER, Bins
 from ..components.experts import MEMORY, SQUARES, Experts
 from ..components.least_squares import LeastSquares
+from ..components.logistic import Logistic
 from ..components.mixture import Mixture
 from ..components.scaling import Scales
 from ..components.whitened import coefficients
@@ -48,14 +49,16 @@ def mixture_of(kernel: Kernel, experts: Experts) -> tuple[tuple[KernelValues, ..
     stretch = experts.early.stretch
     kernels = [KernelValues(function, centre, points, stretch) for function, points in seen if len(points)]
     lines = (_line(line.weights, len(centre)) for line in (experts.linear, experts.linear_recent))
-    squares = (_kernel_squares(experts, kernel.gamma), *lines, _bins(experts.bins, len(centre)))
+    squares = (_on_points(experts, experts.kernel_squares.weights, kernel.gamma), *lines, _bins(experts.bins, len(centre)))
     views = _views(experts.window, len(kernels) - window.KINDS)
     if experts.archive.stored:
         warn(LEFT_OUT)
     if isinstance(experts.mixture, Mixture):
         silent = [_sum([], np.zeros(experts.model.outputs), len(centre)) for _ in MEMORY]
         held = _without_memory(experts.mixture) if experts.archive.stored else experts.mixture
-        return tuple(kernels), _stacks(held, (*squares, *_sums(experts.window, views, slice(None)), *silent))
+        assert isinstance(experts.logistic, Logistic)
+        rare = _on_points(experts, experts.logistic.weights, kernel.gamma)
+        return tuple(kernels), _stacks(held, (*squares, rare, *_sums(experts.window, views, slice(None)), *silent))
     corrected = [squares[SQUARES.index("kernel")] for _ in MEMORY]  # by what the memory says, which is left out
     blend = _blend(experts.mixture, experts.target, (*squares, *_of_values(experts.window, views, len(kernels)), *corrected))
     if experts.window.stored:
@@ -77,11 +80,10 @@ def _sum(parts: list[Any], offset: np.ndarray, d: int) -> Sum:
     return Sum(tuple(parts) or (LinearSum(np.zeros((len(offset), d))),), offset)
 
 
-def _kernel_squares(experts: Experts, gamma: float) -> Sum:
-    """Describe least squares on a constant, columns and whitened kernel values, by coefficients of the points."""
-    model, squares = experts.model, experts.kernel_squares
-    fixed = int(squares.size[least_squares.FIXED])
-    weights = _padded(squares.weights, fixed + model.stored)
+def _on_points(experts: Experts, weights: np.ndarray, gamma: float) -> Sum:
+    """Describe weights of a constant, columns and whitened kernel values, by coefficients of the points."""
+    model, fixed = experts.model, int(experts.kernel_squares.size[least_squares.FIXED])
+    weights = _padded(weights, fixed + model.stored)
     parts: list[Any] = [KernelSum(0, 1, coefficients(experts.whitening.factor, weights[:, fixed:]))] if model.stored else []
     if fixed > 1:
         parts.append(LinearSum(math.sqrt(gamma) * weights[:, 1:fixed]))

@@ -152,7 +152,7 @@ def relearn(params: Params, state: Experts, kernel: Kernel) -> None:
     for rows, targets, weights in early.parts(state.early, BLOCK):
         X = rows_as_known(state.scales, rows) if params.standardise else rows
         relearn_block(Side.of(state, kernel, params.standardise), seen, (rows, X, targets, weights))
-        experts.fold(state)
+        experts.fold(state, relearns=True)
 
 
 def configure(problem: Problem) -> tuple[Params, Needs]:
