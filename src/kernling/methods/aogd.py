@@ -205,6 +205,7 @@ LEARNER = FeatureLearner(__name__, loops.feature_loop(step, note), configure, st
 class AOGDClassifier(PairLoss, MeanAndExample, VotedMean, Forgets, RandomFeatures, PairwiseClassifier):
     """Averaged online gradient descent on pairs: maximises the area under the ROC curve, for imbalanced classes.
 
+    The fewer pairs an event forms, the smaller are its steps (``weighting``), so that rare positives need no smaller ``eta``.
     ``decision_function`` is ``rank_scores`` minus the score half-way between the means of both classes, so that rare classes
     count as much as frequent ones.  More than two classes are learned one against the rest.  No points are stored: the model
     has ``n_components`` weights, 2,000 by default, for each output, and their means.
