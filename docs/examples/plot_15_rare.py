@@ -25,7 +25,7 @@ angle = 2 * np.pi * rng.random(EVENTS)
 X = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
 
 models = {
-    "AOGD, pairs": kl.AOGDClassifier(loss="logistic", gamma=2.0, eta=3.0, second_eta=0.75, n_components=200, random_state=0),
+    "AOGD, pairs": kl.AOGDClassifier(loss="logistic", gamma=2.0, eta=10.0, second_eta=2.5, n_components=200, random_state=0),
     "FOGD, single events": FOGDClassifier(loss="logistic", gamma=2.0, eta=3.0, n_components=200, random_state=0),
     "FOGD, balanced": FOGDClassifier(
         loss="logistic", gamma=2.0, eta=0.1, n_components=200, class_weight="balanced", random_state=0

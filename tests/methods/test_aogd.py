@@ -45,18 +45,57 @@ def test_constant_classes_have_a_closed_form(eta, second_eta):
         np.testing.assert_allclose(weights(model), expected, atol=1e-14)
 
 
-def test_the_squared_loss_is_an_affine_recursion_on_batch_means():
-    X, y = stream("binary", 200, seed=1)
+def rare(n, seed):
+    """Events of which about one in ten is positive."""
+    X, y = stream("binary", n, seed=seed)
+    kept = (y == 0) | (np.arange(n) % 9 == 0)
+    return X[kept], y[kept]
+
+
+@pytest.mark.parametrize("weighting", ["pairs", "events"])
+def test_the_squared_loss_is_an_affine_recursion_on_batch_means(weighting):
+    X, y = rare(400, seed=1)
     eta, second_eta = 0.3, 0.1
     w = np.zeros(3)
-    for t in range(200):
+    for t in range(len(y)):
         other = X[:t][y[:t] != y[t]]
         if len(other):
+            weight = min(1.0, 2.0 * len(other) / t) if weighting == "pairs" else 1.0
             for s, partner in ((eta, other.mean(axis=0)), (second_eta, other[-1])):
                 d = (2 * y[t] - 1) * (X[t] - partner)
-                w = (np.eye(3) - s * np.outer(d, d)) @ w + s * d
-    model = AOGDClassifier(eta=eta, second_eta=second_eta, refresh=1.0, **LINEAR).fit(X, y)
+                w = (np.eye(3) - weight * s * np.outer(d, d)) @ w + weight * s * d
+    model = AOGDClassifier(eta=eta, second_eta=second_eta, refresh=1.0, weighting=weighting, **LINEAR).fit(X, y)
     np.testing.assert_allclose(weights(model), w, atol=1e-12)
+
+
+def test_pairs_weigh_like_events_if_classes_take_turns():
+    X, y = stream("binary", 300, seed=1)
+    y = np.arange(300) % 2
+    pairs, events = (AOGDClassifier(weighting=weighting, random_state=0).fit(X, y) for weighting in ("pairs", "events"))
+    np.testing.assert_array_equal(pairs.rank_scores(X), events.rank_scores(X))
+
+
+def test_pairs_rank_rare_positives_better_than_events():
+    """A line in ten columns, one event in a hundred positive: steps of one size follow the noise in the mean of positives."""
+    gains = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(12_000, 10))
+        logit = X @ rng.normal(size=10) / 3.0
+        y = rng.random(12_000) < 0.01 * np.exp(logit) / np.mean(np.exp(logit))
+        areas = {}
+        for weighting in ("pairs", "events"):
+            model = AOGDClassifier(weighting=weighting, n_components=400, random_state=seed)
+            scores = model.predict_then_learn(X, y, method="decision_function", classes=[False, True])
+            areas[weighting] = roc_auc_score(y[2000:], scores[2000:])
+        gains.append(areas["pairs"] - areas["events"])
+    assert min(gains) > 0.02
+
+
+def test_more_than_two_classes_are_weighted_by_events():
+    X, y = stream("multiclass", 300, seed=1)
+    pairs, events = (AOGDClassifier(weighting=weighting, random_state=0).fit(X, y) for weighting in ("pairs", "events"))
+    np.testing.assert_array_equal(pairs.rank_scores(X), events.rank_scores(X))
 
 
 @pytest.mark.parametrize("settings", [LINEAR, {"gamma": 1.0, "n_components": 60, "random_state": 0, **PAPER}])
@@ -77,7 +116,7 @@ def test_a_refresh_of_1_keeps_the_last_example_and_without_means_is_last_point_d
     for loss, output in product(("squared", "hinge", "logistic"), ("last", "average")):
         common = {"loss": loss, "output": output, "lam": 0.01, "gamma": 1.0, "features": "fourier", "n_components": 100}
         common["random_state"] = 5
-        model = AOGDClassifier(eta=0.0, second_eta=0.2, refresh=1.0, **common).fit(X, y)
+        model = AOGDClassifier(eta=0.0, second_eta=0.2, refresh=1.0, weighting="events", **common).fit(X, y)
         last = LastPointOGDClassifier(eta=0.2, **common).fit(X, y)
         np.testing.assert_allclose(model.rank_scores(X), last.rank_scores(X), atol=1e-11)
         np.testing.assert_array_equal(model.state_.sides.examples, last.state_.sides.examples)
@@ -93,7 +132,7 @@ def test_without_variance_one_pass_opauc_takes_the_step_against_the_mean():
     rng = np.random.default_rng(4)
     y = rng.integers(2, size=50)
     X = np.array([[1.0, 0.2], [-0.5, 0.7]])[y]
-    first = AOGDClassifier(eta=0.1, second_eta=0.0, lam=0.05, **LINEAR).fit(X, y)
+    first = AOGDClassifier(eta=0.1, second_eta=0.0, lam=0.05, weighting="events", **LINEAR).fit(X, y)
     exact = OPAUCClassifier(eta=0.1, lam=0.05, features="linear", output="last").fit(X, y)
     np.testing.assert_allclose(weights(first), weights(exact), atol=1e-13)
 
@@ -212,7 +251,7 @@ def test_several_classes_are_binary_problems_with_the_same_coins():
     model = AOGDClassifier(**settings).fit(X, y)
     assert model.decision_function(X).shape == (600, 4)
     for c in range(4):
-        binary = AOGDClassifier(**settings).fit(X, (y == c).astype(int))
+        binary = AOGDClassifier(weighting="events", **settings).fit(X, (y == c).astype(int))
         np.testing.assert_allclose(model.decision_function(X)[:, c], binary.decision_function(X), atol=1e-10)
     assert roc_auc_score(np.eye(4)[y], model.rank_scores(X), average="macro") > 0.9
 

@@ -63,6 +63,9 @@ class AOGD(Pairwise):
 
     def change(self, o: int, z: np.ndarray, sign: float, weight: float, u: float) -> np.ndarray:
         p, w, others = self.params, self.history[o][-1], self.seen[o][-sign]
+        if p["weighting"] == "pairs" and len(self.history) == 1:
+            pairs, earlier = len(others), len(others) + len(self.seen[o][sign])
+            weight *= min(1.0, 2.0 * pairs / max(1, earlier))
         if p["means"] == "single":
             return decay_of(p) * self.listed(o, z, sign, weight, u)
         if others:
@@ -156,16 +159,18 @@ def aogd(stream: str, loss: str, eta: float, second_eta: float, refresh: float, 
     return Case(AOGD, stream, {**settings, "gamma": 1.0, "n_components": 40, "random_state": 3, **params})
 
 
+LISTING = {"output": "last", "mean_events": None, "means": "single", "weighting": "events"}
 STEPS = {"eta": 0.1, "second_eta": 0.05, "refresh": 0.2, "random_state": 3}
 CASES: dict[str, list[Case]] = {
     "AOGDClassifier": [
-        aogd("binary", "squared", 0.5, 0.2, 0.1, output="average", mean_events=None),  # as in the paper, averaged
+        aogd("binary", "squared", 0.5, 0.2, 0.1, output="average", mean_events=None, weighting="events"),  # the paper, averaged
         aogd("binary", "squared", 0.5, 0.2, 0.1, mean_events=20, forget=100.0),
         aogd("binary", "hinge", 0.3, 0.1, 0.5, lam=0.01, output="last", features="orthogonal"),
         aogd("binary", "logistic", 0.2, 0.1, 0.3, features="linear", lam=1e-3, mean_events=50),
         aogd("multiclass", "squared", 0.4, 0.3, 0.2, kernel="cauchy", mean_events=10),
         aogd("multiclass", "logistic", 1.0, 0.3, 0.05, output="last"),
-        aogd("binary", "squared", 0.5, 0.2, 0.1, output="last", mean_events=None, means="single"),  # the listing
+        aogd("binary", "squared", 0.5, 0.2, 0.1, **LISTING),
+        aogd("binary", "logistic", 0.5, 0.2, 0.1, output="last", mean_events=None, means="single", lam=0.01),
         aogd("multiclass", "hinge", 0.4, 0.3, 0.2, output="average", mean_events=None, means="single", lam=0.01),
     ],
     "AOGDRanker": [

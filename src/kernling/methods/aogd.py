@@ -11,6 +11,11 @@ other class, then with one stored example e of it:
 
 Then x_t updates the mean of its own class and, with probability p, replaces that class's example.
 
+With two classes, both gradients of the loss are multiplied by the weight of the event, which forms pairs with n of the t - 1
+events before it (``weighting``):
+
+    weight = min(1, 2 n / (t - 1)).
+
 Departures from the paper, each with its reason:
 
 - A mean and an example per class, as in the paper's text.  With ``means="single"``, as in its Algorithm 1, there is one of each
@@ -19,11 +24,16 @@ Departures from the paper, each with its reason:
 - Features have <r(x), r(x)> = 1, and the frequencies the variance 2 gamma of the Gaussian kernel; the printed factors give
   another kernel.
 - lam is used in both steps; in the listing it is an input that is never used.
+- By default pairs have equal weights, as in the paper's loss (1), which divides the sum over the n pairs of an event by t - 1:
+  events of a frequent class take small steps.  Twice that share is 1 if classes are even; it is at most 1, so that no step is
+  larger than eta.  In Algorithm 1 events have equal weights (``weighting="events"``), and if positives are rare, the steps of
+  many negatives against the mean of few positives follow the noise in that mean.
 - By default the mean of a class follows its last ``mean_events`` events instead of all, and predictions weight the last w, the
   average of all and that of the latest by how well each has ranked events lately (``output``); the paper returns the last.
 - No certificate: the paper's regret bound is not established (its proof needs (1 + a)^2 <= 2 a).
 - Labels need a threshold, which the paper does not define: the score half-way between the means of both classes.
-- Several classes: one against the rest, all with the same random number.
+- Several classes: one against the rest, all with the same random number, and events with equal weights: with those of pairs,
+  the highest score is more often that of a wrong class.
 - A sample weight multiplies both gradients of the loss.
 """
 
@@ -63,6 +73,7 @@ class Params(NamedTuple):
     lam: float
     mean_events: float
     single: bool  # one mean and one example of all events
+    pairs: bool  # have equal weights, if there are two classes, instead of events
     output: int
 
 
@@ -116,6 +127,8 @@ def step(params, state, features, j, f, y, weight, u):
         own = side_of(y, o, f.size)
         other = 1 - own
         w, sign, own_mean = model.coef[0, model.places[o]], 2.0 * own - 1.0, sides.means[o, own]
+        if params.pairs and f.size == 1:
+            weight *= pair_weight(sides.counts[o, own], sides.counts[o, other])
         sides.counts[o, own] += 1.0
         share = 1.0 / min(sides.counts[o, own], params.mean_events)
         if params.single and sides.latest[o] >= 0.0:
@@ -128,6 +141,12 @@ def step(params, state, features, j, f, y, weight, u):
         first = sides.latest[o] < 0.0 if params.single else sides.counts[o, own] == 1.0
         if first or u[0] < params.refresh:
             keep_example(sides, z, o, own)
+
+
+@inline
+def pair_weight(own, other):
+    """Return the weight of an event, given the numbers of earlier events of its own and the other class."""
+    return min(1.0, 2.0 * other / max(1.0, own + other))
 
 
 @inline
@@ -170,7 +189,8 @@ def configure(problem: Problem) -> tuple[Params, Needs]:
     o = problem.options
     mean_events = float(o["mean_events"] or np.inf)
     steps = o["eta"], o["second_eta"], o["refresh"], o["lam"]
-    params = Params(pair_loss(o["loss"]), *steps, mean_events, o["means"] == "single", KINDS[o["output"]])
+    single, pairs = o["means"] == "single", o["weighting"] == "pairs"
+    params = Params(pair_loss(o["loss"]), *steps, mean_events, single, pairs, KINDS[o["output"]])
     return params, Needs(output=o["output"], uniforms=1, notes=problem.outputs, decay=decay_of(problem))
 
 
@@ -185,6 +205,7 @@ LEARNER = FeatureLearner(__name__, loops.feature_loop(step, note), configure, st
 class AOGDClassifier(PairLoss, MeanAndExample, VotedMean, Forgets, RandomFeatures, PairwiseClassifier):
     """Averaged online gradient descent on pairs: maximises the area under the ROC curve, for imbalanced classes.
 
+    The fewer pairs an event forms, the smaller are its steps (``weighting``), so that rare positives need no smaller ``eta``.
     ``decision_function`` is ``rank_scores`` minus the score half-way between the means of both classes, so that rare classes
     count as much as frequent ones.  More than two classes are learned one against the rest.  No points are stored: the model
     has ``n_components`` weights, 2,000 by default, for each output, and their means.
@@ -195,7 +216,7 @@ class AOGDClassifier(PairLoss, MeanAndExample, VotedMean, Forgets, RandomFeature
         required=("gamma", "eta", "second_eta", "refresh", "n_components"),
         choices={"means": ("single", "class"), "loss": ("squared", "hinge", "logistic")},
         values={"kernel": "rbf", "degree": 3, "lam": 0.0},
-        off={"mean_events": None, "output": "last", "features": "fourier", "coef0": 0.0, "forget": None},
+        off={"weighting": "events", "mean_events": None, "output": "last", "features": "fourier", "coef0": 0.0, "forget": None},
     )
     example = Example("0.98", random_state=0)
     eta: float = parameter(default=0.4, doc="Size of the step against the mean of the other class.")
@@ -207,6 +228,12 @@ class AOGDClassifier(PairLoss, MeanAndExample, VotedMean, Forgets, RandomFeature
         default="class",
         allowed=OneOf(("class", "single")),
         doc="Whether each class has a mean and an example, or there is one of each for all events, as in the paper's listing.",
+    )
+    weighting: str = parameter(
+        default="pairs",
+        allowed=OneOf(("pairs", "events")),
+        doc="What has equal weights: ``pairs``, so that events of the more frequent of two classes, which form few pairs, take "
+        "small steps; or ``events``, as in the paper's listing, and with more than two classes in any case.",
     )
     mean_events: int | None = parameter(
         default=1000,
