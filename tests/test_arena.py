@@ -71,6 +71,23 @@ def test_accuracy_follows_from_printed_kappa():
     assert arena_report.best_printed({}, "fried") == "2.02 SOKNL"
 
 
+def test_runs_that_were_ended_stand_beside_auto_on_the_same_rows():
+    curve = [0.5, 0.25] + [0.1] * 48
+    results = {
+        ("weather", "auto"): {"error": 0.12, "curve": curve, "rows": 18_159},
+        ("weather", "no-change"): {"error": 0.3, "log_loss": 1.0, "rows": 544, "of": 18_159},
+        ("weather", "constant"): {"error": 0.3, "rows": 18_159},
+        ("bike", "auto"): {"rmse": 9.0, "curve": [3.0, 4.0] + [9.0] * 48, "rows": 17_379},
+        ("bike", "no-change"): {"rmse": 100.0, "rows": 694},
+    }
+    chosen = [one for one in arena_contestants.contestants() if one.name in ("constant", "no-change")]
+    _, *lines = arena_report.unfinished(results, chosen)
+    assert lines == [
+        ["weather", "last label", "544", "3", "70.00", "58.32"],  # 1 - (0.5 + 0.25 / 2) / 1.5, but for half a row
+        ["bike", "last label", "694", "4", "100", "3.54"],  # the root of (9 + 16) / 2
+    ]
+
+
 def test_text_becomes_nominal_columns_of_weka(tmp_path):
     arena_contestants.write_arff(tmp_path / "stream.arff", events_of(3, 2, text=True), 2)
     lines = (tmp_path / "stream.arff").read_text().splitlines()

@@ -198,7 +198,7 @@ def test_explanations_of_a_state_share_only_what_belongs_to_it(autos, tmp_path):
 def both_ways(model, rows, groups, monkeypatch):
     """The explanation along orders of columns, and that by scores of whole rows."""
     quick = model.explain(rows, groups=groups)
-    monkeypatch.setattr(explaining, "_have_paths", lambda found: False)
+    monkeypatch.setattr(explaining, "_have_paths", lambda experts, found: False)
     slow = model.explain(rows, groups=groups)
     assert quick.error.any()
     return quick, slow

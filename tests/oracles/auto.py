@@ -98,15 +98,26 @@ class Logistic:
         def all_of(W: np.ndarray) -> np.ndarray:
             return np.array([self.probabilities(f) for f in Z @ W.T])
 
-        W = W0.copy()
-        for _ in range(500):  # with a matrix that is above the curvature everywhere, so each step lowers the loss
+        def loss(W: np.ndarray) -> float:
+            return np.sum((W - W0) @ A * (W - W0)) / 2.0 - parts @ np.log((all_of(W) * own).sum(axis=1))
+
+        def bend(W: np.ndarray) -> np.ndarray:
+            p = all_of(W)
+            return self.scale * (Z.T * (parts * (p * (1.0 - p)).max(axis=1))) @ Z
+
+        W = W0
+        for _ in range(30):  # Newton steps, halved and doubled; tests/components/test_logistic.py checks the minimum
             slope = (W - W0) @ A + (parts[:, np.newaxis] * (all_of(W) - own))[:, -self.outputs :].T @ Z
-            W = W - np.linalg.solve(A + self.scale / 4.0 * (Z.T * parts) @ Z, slope.T).T
-            if np.abs(slope).max() < 1e-12:
+            step, size = -np.linalg.solve(A + bend(W), slope.T).T, 1.0
+            while loss(W + size * step) > loss(W) and size > 1e-6:
+                size /= 2.0
+            while loss(W + 2.0 * size * step) < loss(W + size * step):
+                size *= 2.0
+            gain = loss(W) - loss(W + size * step)
+            W = W + size * step if gain > 0.0 else W
+            if gain <= 1e-7 * loss(W):
                 break
-        p = all_of(W)
-        self.weights = W
-        self.curvature = H + self.scale * (Z.T * (parts * (p * (1.0 - p)).max(axis=1))) @ Z
+        self.weights, self.curvature = W, H + bend(W)
         self.folded += len(self.kept)
         self.kept = []
 

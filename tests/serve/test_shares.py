@@ -200,7 +200,7 @@ def test_a_method_without_a_limit_of_points_is_checked_before_it_grows(start):
 
 
 def test_all_models_share_the_memory(start):
-    service = start(Settings(first_rows=20, memory_bytes=48 * 2**20))
+    service = start(Settings(first_rows=20, memory_bytes=53 * 2**20))
     for name in ("a", "b"):
         service.create(name, {"estimator": "AutoClassifier", "parameters": {"memory": 0}}).result()
         send(service, events(40), 40, name=name)

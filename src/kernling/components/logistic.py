@@ -6,15 +6,16 @@ it is not decide; its log odds are as smooth as those of any other.  With the sc
     1/2 sum_k (w_k - v_k)' (H + rho I) (w_k - v_k)  +  sum_i s_i (log-loss of event i)
 
 over the events since the last fold, v the weights then, and H the curvature of the log-loss of all events before: what these
-say is replaced by a Gaussian (sequential Laplace approximation).  Newton steps share one matrix, in which an event of class y
-with probabilities p counts s z z' times half of (1 - p_y)^2 + max_k p_k (1 - p_k), its own gradient and what is expected of it:
-doubled, the second part bounds the curvature for any number of classes.  The sum of these is the next H.
+say is replaced by a Gaussian (sequential Laplace approximation).  An event with probabilities p adds s max_k p_k (1 - p_k) z z'
+to it, and twice that if there is a score for each class, which bounds the curvature along all of them.  Two classes have a
+single score, the log odds.
 
-An event that is no surprise hardly changes anything, so few are kept: each with a chance in proportion to this number, and then
-with a weight s of one over the chance (W. Fithian and T. Hastie: Local case-control sampling, Annals of Statistics 42, 2014).
-That is a quarter of all events at most, and an eighth while nothing can be predicted, when the mean of the numbers is 1/4.
-Chances are added up, and an event is kept whenever another whole one is reached, so nothing is random.  Events are scored with
-the weights of the last fold.  Two classes have a single score, the log odds.
+An event that is no surprise hardly changes anything, so few are kept: an event of class y with a chance in proportion to half
+of (1 - p_y)^2 + max_k p_k (1 - p_k), its squared gradient and what is expected of that, and with a weight s of one over the
+chance (W. Fithian and T. Hastie: Local case-control sampling, Annals of Statistics 42, 2014).  A quarter of all events is kept
+at most, and an eighth while nothing can be predicted, when the mean of these numbers is 1/4.  Chances are added up, and an
+event is kept whenever another whole one is reached, so nothing is random.  Events are scored with the weights of the last
+fold.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ ROOM = 256  # kept events at most: any others are left out until the next fold
 ENOUGH = 192  # kept events to be folded; fewer at first
 EIGHTH = 8  # a fold also takes place once so many times the kept events are as many as those folded before
 STEPS = 30  # of Newton's method at most
-ENOUGH_GAINED = 1e-9  # of the loss, below which no other step is taken
+LEAST_GAIN = 1e-7  # of a step, as a part of the loss, for another one
 SMALLEST = 1e-6  # part of a step
 RATE = 0.001  # the least weight of an event in the mean of what events say
 ENTRIES, WAITING, FOLDED = range(3, 6)  # what else size holds: numbers of H, kept events, and folded ones
@@ -302,34 +303,46 @@ def _minimum(start: np.ndarray, G: np.ndarray, parts: np.ndarray, is_own: np.nda
 
     With G = Z (H + rho I)^-1 Z', weights v - (H + rho I)^-1 Z' a lead to the scores ``start`` - G a, and what they add to the
     first term is half of a' G a.  At the minimum, a are the gradients (C. E. Rasmussen and C. K. I. Williams, Gaussian
-    Processes for Machine Learning, 2006, section 3.4).  A step is halved until it lowers the loss.
+    Processes for Machine Learning, 2006, section 3.4).  A step is halved until it lowers the loss, and doubled as long as that
+    lowers it further: with several scores, the matrix only bounds the curvature.
     """
     outputs = start.shape[1]
-    scores, moved, a = start, np.zeros_like(start), np.zeros_like(start)
-    loss = _loss(moved, a, scores, parts, is_own)
+    at = _At(start, np.zeros_like(start), np.zeros_like(start))
+    loss = at.loss(parts, is_own)
     for _ in range(STEPS):
-        p = _probabilities(scores)
+        p = _probabilities(at.scores)
         root = np.sqrt(_bend(p, parts, outputs))[:, np.newaxis]
-        r = (parts[:, np.newaxis] * (p - is_own))[:, -outputs:] + root**2 * moved
+        r = (parts[:, np.newaxis] * (p - is_own))[:, -outputs:] + root**2 * at.moved
         B = np.eye(len(G)) + root * G * root.T
-        step = r - root * lapack.dposv(B, root * (G @ r), lower=1)[1] - a
+        step = r - root * lapack.dposv(B, root * (G @ r), lower=1)[1] - at.a
         through, size = G @ step, 1.0
-        while True:
-            found = moved + size * through, a + size * step, start - moved - size * through
-            new = _loss(*found, parts, is_own)
-            if new < loss or size < SMALLEST:
-                break
+        while (new := at.after(size, step, through).loss(parts, is_own)) > loss and size > SMALLEST:
             size /= 2.0
-        if not loss - new > ENOUGH_GAINED * loss:
+        while (further := at.after(2.0 * size, step, through).loss(parts, is_own)) < new:
+            new, size = further, 2.0 * size
+        gain, loss = loss - new, min(loss, new)
+        if gain > 0.0:
+            at = at.after(size, step, through)
+        if not gain > LEAST_GAIN * loss:
             break
-        (moved, a, scores), loss = found, new
-    return scores, a
+    return at.scores, at.a
 
 
-def _loss(moved: np.ndarray, a: np.ndarray, scores: np.ndarray, parts: np.ndarray, is_own: np.ndarray) -> float:
-    """Return what is to be minimised."""
-    p = np.maximum((_probabilities(scores) * is_own).sum(axis=1), np.finfo(np.float64).tiny)
-    return float(0.5 * (moved * a).sum() - parts @ np.log(p))
+class _At(NamedTuple):
+    """Where the search for the minimum is: scores are those at its start minus ``moved``, which is G a."""
+
+    scores: np.ndarray
+    moved: np.ndarray
+    a: np.ndarray
+
+    def after(self, size: float, step: np.ndarray, through: np.ndarray) -> _At:
+        """Return where a part of a step in a leads, given G times the step."""
+        return _At(self.scores - size * through, self.moved + size * through, self.a + size * step)
+
+    def loss(self, parts: np.ndarray, is_own: np.ndarray) -> float:
+        """Return what is to be minimised."""
+        p = np.maximum((_probabilities(self.scores) * is_own).sum(axis=1), np.finfo(np.float64).tiny)
+        return float(0.5 * (self.moved * self.a).sum() - parts @ np.log(p))
 
 
 def _probabilities(scores: np.ndarray) -> np.ndarray:

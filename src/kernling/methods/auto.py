@@ -7,6 +7,7 @@ All experts learn every event, in one pass, and are weighted by their recent per
 - ``kernel``: least squares on a constant, the columns, and kernel values against up to ``points`` stored points, whitened;
 - ``linear`` and ``linear_recent``: least squares on a constant and the columns, the second with forgetting;
 - ``bins``: least squares with forgetting on steps, that is, whether columns exceed their quantiles (components/bins.py);
+- ``logistic``: for classes, logistic regression on the features of ``kernel`` (components/logistic.py);
 - ``window`` and ``window_narrow``: passive-aggressive steps on a window of the latest events, with the kernel and its fourth
   power, and ``window_cityblock`` and ``window_cityblock_narrow`` with a kernel of the city-block distance
   (components/window.py);
