@@ -17,7 +17,7 @@ exports.blend = (f, k, value, said = f.experts.map((expert) => clip(value(expert
   [f.shift + f.width * clip(dot(f.weights, said), f.reach)];
 exports.stacks = (f, k, value, own = f.experts.map(value), two = own[0].length === 1) => {
   const away = own.map((s, i) => s.map((x, c) => x - f.mean[i][c])).map((s) => (two ? [-s[0], s[0]] : s.map((x) => x - sum(s) / s.length)));
-  const scores = away.map((s, i) => s.map((x) => x / f.scale[i]).map((z) => z / Math.sqrt(1 + Math.abs(z))));
+  const scores = away.map((s, i) => s.map((x) => x / f.scale[i]).map((z) => z / Math.sqrt(1 + f.curb[i] * Math.abs(z))));
   const logits = f.pull.map((w, s) => f.bias[s].map((x, c) => x + dot(w, scores.map((own) => own[c]))));
   const shares = logits.map((l) => l.map((x) => 1 / sum(l.map((other) => Math.exp(other - x)))));
   const said = f.bias[0].map((_, c) => Math.log(f.floor[c] + dot(f.trust, shares.map((s) => s[c]))));

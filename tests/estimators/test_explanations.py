@@ -9,7 +9,7 @@ from kernling.baselines import FOGDClassifier
 from kernling.components import explaining
 from kernling.components.answering import Kept
 from kernling.components.experts import CLASSIFIERS, REGRESSORS
-from kernling.components.mixture import Mixture
+from kernling.components.mixture import LOGISTIC, Mixture
 from kernling.components.scaling import target_scale
 from kernling.components.shapley import Game, exact
 from oracles.shapley import shapley
@@ -234,7 +234,7 @@ def test_neighbours_say_the_same_along_orders_as_of_each_row(autos, name, monkey
 def test_the_change_of_a_mixture_is_divided_along_a_line():
     """The same by small steps, and numerical derivatives of the answer to the sums of the stacks."""
     rng = np.random.default_rng(1)
-    experts, stacks, classes, players = 4, 3, 3, 5
+    experts, stacks, classes, players = 6, 3, 3, 5
     mixture = Mixture(
         mean=rng.normal(size=(experts, classes)),
         spread=rng.uniform(0.5, 2.0, experts),
@@ -254,7 +254,8 @@ def test_the_change_of_a_mixture_is_divided_along_a_line():
     def seen(scores: np.ndarray) -> np.ndarray:
         z = scores - mixture.mean
         z = (z - z.mean(axis=1, keepdims=True)) / np.sqrt(mixture.spread)[:, np.newaxis]
-        return z, z / np.sqrt(1.0 + np.abs(z))
+        is_log_odds = (np.arange(experts) == LOGISTIC)[:, np.newaxis]
+        return z, np.where(is_log_odds, z, z / np.sqrt(1.0 + np.abs(z)))
 
     def said(sums: np.ndarray) -> np.ndarray:
         p = np.exp(sums) / np.exp(sums).sum(axis=1, keepdims=True)

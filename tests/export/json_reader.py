@@ -166,7 +166,7 @@ def _stacks(function: dict[str, Any], row: Row) -> np.ndarray:
     two = away.shape[1] == 1
     away = np.hstack([-away, away]) if two else away - away.mean(axis=1, keepdims=True)
     z = away / np.c_[function["scale"]]
-    logits = np.array(function["bias"]) + np.array(function["pull"]) @ (z / np.sqrt(1.0 + np.abs(z)))
+    logits = np.array(function["bias"]) + np.array(function["pull"]) @ (z / np.sqrt(1.0 + np.c_[function["curb"]] * np.abs(z)))
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     said = np.log(function["floor"] + function["trust"] @ (powers / powers.sum(axis=1, keepdims=True)))
     return (np.array([said[1] - said[0]]) if two else said) + function["shift"]

@@ -402,7 +402,7 @@ class AutoClasses(Auto):
         self.mean, self.spread = np.zeros((M, K)), np.ones(M)
         self.stacks = [Stack(fade, range(M), K) for fade in (0.06, 0.02, 0.001)]
         self.stacks += [Stack(0.001, range(M), K, 100.0), Stack(0.001, [1], K)]
-        self.stacks[3].pull = np.where(np.isin(range(M), [0, 1, 4]), 1.0 / 3.0, 0.0)
+        self.stacks[3].pull = np.where(np.arange(M) == 4, 1.0, 0.0)
         self.trust, self.labels = np.full(5, 1 / 5), np.ones(K)
 
     def columns(self) -> int:
@@ -462,7 +462,8 @@ def evenness(labels: np.ndarray) -> float:
 
 def compressed(away: np.ndarray, spread: np.ndarray) -> np.ndarray:
     z = away / np.sqrt(spread)[:, np.newaxis]
-    return z / np.sqrt(1.0 + np.abs(z))
+    log_odds = (np.arange(len(z)) == 4)[:, np.newaxis]
+    return np.where(log_odds, z, z / np.sqrt(1.0 + np.abs(z)))
 
 
 class Stack:

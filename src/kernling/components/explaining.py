@@ -25,7 +25,7 @@ from .archive import VIEWS
 from .bins import NEVER
 from .combination import REACH
 from .experts import SQUARES, Answers, Experts, stretched
-from .mixture import Mixture
+from .mixture import Mixture, curbs
 from .scaling import scale, target_scale
 from .shapley import Game, Products, Shares
 from .walks import along_memory, along_window, cells_of, paths_of, strips_of
@@ -210,8 +210,9 @@ def _through_stacks(mixture: Mixture, found: list[Shares]) -> Shares:
     root = np.sqrt(mixture.spread)
     low, changes = away / root[:, np.newaxis], changes / root[:, np.newaxis, np.newaxis, np.newaxis]
     high = low[:, np.newaxis] + changes[:, :, :players].sum(axis=2)
-    changes *= _ratio(_compress, low[:, np.newaxis], high)[:, :, np.newaxis]
-    start = mixture.bias + mixture.pull @ _compress(low)
+    curb = curbs(len(found))[:, np.newaxis]
+    changes *= _ratio(partial(_curbed, curb[:, np.newaxis]), low[:, np.newaxis], high)[:, :, np.newaxis]
+    start = mixture.bias + mixture.pull @ _curbed(curb, low)
     values = np.array([_mixed(mixture, start, np.tensordot(mixture.pull, own, 1), players) for own in changes.swapaxes(0, 1)])
     base = _log_mean(mixture, start)
     if outputs == 1:
@@ -266,8 +267,8 @@ def _clip(scores: np.ndarray) -> np.ndarray:
     return np.clip(scores, -REACH, REACH)
 
 
-def _compress(scores: np.ndarray) -> np.ndarray:
-    return scores / np.sqrt(1.0 + np.abs(scores))
+def _curbed(curb: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    return scores / np.sqrt(1.0 + curb * np.abs(scores))
 
 
 def _ratio(function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -8,8 +8,7 @@ per cent is learned from as many of its events as a common one.  A share of the 
 far: a stack learns how large it is, by the probability that each label was noise (online EM), and learns less from it.
 
 Several stacks, from slow to fast, differ in how much they forget.  Two more are for rare classes, of which there are too few
-events for as many weights: one that is drawn towards the mean of the three experts that are smooth and never forget, and one
-of the linear expert only.
+events for as many weights: one that is drawn towards logistic regression, and one of the linear expert only.
 The probabilities of all stacks are averaged by weights that follow their likelihoods (a Bayesian mixture with a share,
 core/votes.py), so that log-loss is at most that of the best stack and a little more.  The share is smaller where a class is
 rare: otherwise weights would be even again before its next event.  Nothing is clipped or replaced by the mean of a bin, so that
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 FADES = (0.06, 0.02, 0.001, 0.001, 0.001)  # what the most uncertain event makes each stack forget
-DRAWN, ALONE = 3, 4  # the stack that is drawn towards the experts that never forget, and that of the linear one
-KERNEL, LINEAR, LOGISTIC = 0, 1, 4  # the places of these experts
+DRAWN, ALONE = 3, 4  # the stack that is drawn towards logistic regression, and that of the linear expert
+LINEAR, LOGISTIC = 1, 4  # the places of these experts
 SHARE = 0.001  # of the weight of all stacks, which is divided after each event if classes are equally frequent
 START = 1.0  # the sum of a stack's weights at first
 RIDGE = 10.0  # curvature of a stack's weights at first, in events
@@ -104,6 +103,11 @@ class Mixture(NamedTuple):
         }
 
 
+def curbs(experts: int) -> np.ndarray:
+    """Return 1 for each expert whose scores z count as z / sqrt(1 + |z|); log odds are what is to be added, and count as z."""
+    return np.where(np.arange(experts) == LOGISTIC, 0.0, 1.0)
+
+
 def places_of_labels(change: Widening, labels: int) -> tuple[np.ndarray, np.ndarray]:
     """Return which labels were there before ``change``, and the old places of those, given how many there were."""
     if change.outputs == 1:
@@ -118,8 +122,7 @@ def new_mixture(experts: int, outputs: int) -> Mixture:
     stacks, classes = len(FADES), max(2, outputs)
     pull = np.full((stacks, experts), START / experts)
     pull[DRAWN:] = 0.0
-    pull[DRAWN, [KERNEL, LINEAR, LOGISTIC]] = START / 3.0
-    pull[ALONE, LINEAR] = START
+    pull[[DRAWN, ALONE], [LOGISTIC, LINEAR]] = START
     return Mixture(
         mean=np.zeros((experts, outputs)),
         spread=np.ones(experts),
@@ -184,7 +187,7 @@ def learn_mixed(mixture, fades, scores, targets, weights, out):
 
 @inline_exact
 def _standardise(mixture, scores, j, away, x):
-    """Write scores minus their means over time and over classes, and the same over the spread, compressed."""
+    """Write scores minus their means over time and over classes, and the same over the spread; all but log odds compressed."""
     outputs = scores.shape[1]
     for m in range(x.shape[0]):
         root = np.sqrt(mixture.spread[m])
@@ -199,7 +202,8 @@ def _standardise(mixture, scores, j, away, x):
         for k in range(x.shape[1]):
             away[m, k] -= centre
             x[m, k] = away[m, k] / root
-            x[m, k] /= np.sqrt(1.0 + abs(x[m, k]))
+            if m != LOGISTIC:
+                x[m, k] /= np.sqrt(1.0 + abs(x[m, k]))
 
 
 @inline_exact

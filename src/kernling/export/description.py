@@ -171,7 +171,7 @@ class Stacks(NamedTuple):
 
     An expert with one output f for two classes has the scores -f and f, of the first class and the second; ``mean`` likewise.
     Scores count minus ``mean``, minus the mean of these differences over the classes, over ``scale``; each number z becomes
-    z / sqrt(1 + |z|).  Stack s has the probabilities softmax(bias_s + the sum of pull_s times these); the result is the
+    z / sqrt(1 + curb |z|).  Stack s has the probabilities softmax(bias_s + the sum of pull_s times these); the result is the
     logarithm of ``floor`` + the sum of ``trust`` times the stacks' probabilities.  The output for two classes is that of the
     second minus that of the first.  ``shift``, of the class weights, is added to it.
     """
@@ -179,6 +179,7 @@ class Stacks(NamedTuple):
     experts: tuple[Sum, ...]
     mean: np.ndarray  # (experts, outputs)
     scale: np.ndarray  # (experts,)
+    curb: np.ndarray  # (experts,) 1, or 0 for scores that are log odds
     pull: np.ndarray  # (stacks, experts)
     bias: np.ndarray  # (stacks, classes)
     trust: np.ndarray  # (stacks,)

@@ -164,7 +164,8 @@ def _expert_scores(graph: Graph, function: Stacks, rows: Rows) -> str:
     away = graph.beside(scores)
     centre = graph.add("ReduceMean", away, np.array([2]), keepdims=1)
     scaled = graph.add("Div", graph.add("Sub", away, centre), function.scale[:, np.newaxis])
-    return graph.add("Div", scaled, graph.add("Sqrt", graph.add("Add", graph.add("Abs", scaled), 1.0)))
+    curbed = graph.add("Mul", graph.add("Abs", scaled), function.curb[:, np.newaxis])
+    return graph.add("Div", scaled, graph.add("Sqrt", graph.add("Add", curbed, 1.0)))
 
 
 _VALUES: dict[type, Any] = {Sum: _sum, Average: _average, Nearest: _nearest, Stacks: _stacks, Blend: _blend}
