@@ -250,11 +250,12 @@ def test_the_change_of_a_mixture_is_divided_along_a_line():
     )
     shares = [exact(rng.normal(size=(1, players, classes)), rng.normal(size=classes)) for _ in range(experts)]
     found = explaining._through_stacks(mixture, shares)
+    is_log_odds = (np.arange(experts) == LOGISTIC)[:, np.newaxis]
+    scale = np.where(is_log_odds, 1.0, np.sqrt(mixture.spread)[:, np.newaxis])
 
     def seen(scores: np.ndarray) -> np.ndarray:
-        z = scores - mixture.mean
-        z = (z - z.mean(axis=1, keepdims=True)) / np.sqrt(mixture.spread)[:, np.newaxis]
-        is_log_odds = (np.arange(experts) == LOGISTIC)[:, np.newaxis]
+        z = scores - np.where(is_log_odds, 0.0, mixture.mean)
+        z = (z - z.mean(axis=1, keepdims=True)) / scale
         return z, np.where(is_log_odds, z, z / np.sqrt(1.0 + np.abs(z)))
 
     def said(sums: np.ndarray) -> np.ndarray:
@@ -267,7 +268,7 @@ def test_the_change_of_a_mixture_is_divided_along_a_line():
     parts = []
     for j in range(players):
         own = np.array([share.values[0, j] for share in shares])
-        own = (own - own.mean(axis=1, keepdims=True)) / np.sqrt(mixture.spread)[:, np.newaxis]
+        own = (own - own.mean(axis=1, keepdims=True)) / scale
         parts.append(mixture.pull @ (own * (after - before) / (high - low)))
     start, end = (mixture.bias + mixture.pull @ x for x in (before, after))
     steps, tiny = 400, 1e-5

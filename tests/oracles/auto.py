@@ -402,7 +402,9 @@ class AutoClasses(Auto):
         self.mean, self.spread = np.zeros((M, K)), np.ones(M)
         self.stacks = [Stack(fade, range(M), K) for fade in (0.06, 0.02, 0.001)]
         self.stacks += [Stack(0.001, range(M), K, 100.0), Stack(0.001, [1], K)]
-        self.stacks[3].pull = np.where(np.arange(M) == 4, 1.0, 0.0)
+        for stack in self.stacks[:3]:
+            stack.pull = np.full(M, 0.1)
+        self.stacks[3].pull = np.array([0.5, 0.5, 0.0, 0.0, 1.0] + [0.0] * (M - 5))
         self.trust, self.labels = np.full(5, 1 / 5), np.ones(K)
 
     def columns(self) -> int:
@@ -416,20 +418,24 @@ class AutoClasses(Auto):
         super().experts_learn(x, z, y, weight)
         self.logistic.consider(z, y, weight, said)
         if self.logistic.events % 256 == 0:
-            self.logistic.settle()
+            self.fold()
 
     def settle(self) -> None:
         super().settle()
-        self.logistic.settle()
+        self.fold()
+
+    def fold(self) -> None:
+        if evenness(self.labels) < 0.5:
+            self.logistic.settle()
 
     def opinions(self, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores of the experts, their distances from the usual ones, and log probabilities of the stacks."""
         local = [*self.window.sums(z * self.stretch), *self.archive.scores(self.stored(z))]
         scores = np.array([*self.square_scores(x, z), self.logistic.scores(z), *local])
         scores = np.hstack([-scores, scores]) if self.outputs == 1 else scores
-        away = scores - self.mean
+        away = scores - np.where(np.arange(len(scores)) == 4, 0.0, self.mean.T).T  # the fifth are log odds
         away -= away.mean(axis=1, keepdims=True)
-        seen = compressed(away, self.spread)
+        seen = compressed(away, self.spread, self.outputs)
         said = [stack.noisy(stack.probabilities(seen), self.frequency()) for stack in self.stacks]
         return scores, away, np.log(said)
 
@@ -444,7 +450,7 @@ class AutoClasses(Auto):
         label = int(y) if self.outputs > 1 else int(y > 0)
         scores, away, said = self.opinions(x, z)
         for stack in self.stacks:
-            stack.learn(compressed(away, self.spread), label, weight, self.frequency(), len(self.events))
+            stack.learn(compressed(away, self.spread, self.outputs), label, weight, self.frequency(), len(self.events))
         trust = self.trust * np.exp(min(weight, 1.0) * said[:, label])
         share = 0.001 * evenness(self.labels)
         self.trust = (1.0 - share) * trust / trust.sum() + share / 5
@@ -460,10 +466,10 @@ def evenness(labels: np.ndarray) -> float:
     return (shares @ (1.0 - shares)) / (1.0 - 1.0 / len(labels))
 
 
-def compressed(away: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    z = away / np.sqrt(spread)[:, np.newaxis]
-    log_odds = (np.arange(len(z)) == 4)[:, np.newaxis]
-    return np.where(log_odds, z, z / np.sqrt(1.0 + np.abs(z)))
+def compressed(away: np.ndarray, spread: np.ndarray, outputs: int) -> np.ndarray:
+    log_odds = np.arange(len(away)) == 4
+    z = away / np.where(log_odds, 2.0 if outputs == 1 else 1.0, np.sqrt(spread))[:, np.newaxis]
+    return np.where(log_odds[:, np.newaxis], z, z / np.sqrt(1.0 + np.abs(z)))
 
 
 class Stack:
@@ -695,6 +701,8 @@ CASES: dict[str, list[Case]] = {
     "AutoClassifier": [
         auto(AutoClasses, "binary", gamma=0.4),
         auto(AutoClasses, "multiclass", points=15),
+        auto(AutoClasses, "rare", points=20),
+        auto(AutoClasses, "rare multiclass", gamma=0.4, points=25),
         auto(AutoClasses, "multiclass", standardise=False, kernel="cauchy", gamma=0.6),
     ],
     "AutoRegressor": [

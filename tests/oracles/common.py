@@ -218,7 +218,7 @@ class Case(NamedTuple):
     """A setting of an estimator."""
 
     oracle: type
-    stream: str  # "binary", "multiclass", "regression" or "oneclass"
+    stream: str  # "binary", "rare", "multiclass", "rare multiclass", "regression" or "oneclass"
     params: dict[str, Any]
     bounded: bool = True  # whether memory stops growing once the space is covered
 
@@ -232,16 +232,16 @@ def stream(kind: str, n: int, seed: int = 0, d: int = 3) -> tuple[np.ndarray, np
         return X, np.ones(n)
     if kind == "regression":
         return X, height
-    if kind == "binary":
-        return X, (height > 0.1).astype(int)
-    return X, np.digitize(height, [-0.5, 0.1, 0.6])
+    if kind in ("binary", "rare"):
+        return X, (height > (0.1 if kind == "binary" else 1.1)).astype(int)
+    return X, np.digitize(height, [-0.5, 0.1, 0.6] if kind == "multiclass" else [0.9, 1.15])
 
 
 def encoded(kind: str, y: np.ndarray) -> np.ndarray:
     """Labels as a learner sees them."""
-    return 2.0 * y - 1.0 if kind == "binary" else y.astype(float)
+    return 2.0 * y - 1.0 if kind in ("binary", "rare") else y.astype(float)
 
 
 def outputs(kind: str, y: np.ndarray) -> int:
     """How many outputs a model of this stream has."""
-    return len(np.unique(y)) if kind == "multiclass" else 1
+    return len(np.unique(y)) if kind.endswith("multiclass") else 1

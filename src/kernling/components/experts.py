@@ -35,6 +35,7 @@ KERNEL = Ridge(0.1, 1.0, 0)
 LINEAR = Ridge(1.0, 1.0, 0)
 LINEAR_RECENT = Ridge(0.1, 0.998, 1024)
 BINNED = Ridge(1.0, 0.998, 1024)
+UNEVEN = 0.5  # the evenness of classes below which logistic regression learns
 NOVELTY = 0.02  # the share of k(x, x) above which an event becomes a point
 SQUARES = ("kernel", "linear", "linear_recent", "bins")
 MEMORY = ("memory", "memory_recent")
@@ -178,15 +179,19 @@ def clear(experts: Experts) -> None:
 def fold(experts: Experts, relearns: bool = False) -> None:
     """Fold events into what experts know where it is time; ``relearns`` if they are a block of the first events, once more.
 
-    The kernel expert's ridge is larger for a rare class.
+    The kernel expert's ridge is larger for a rare class, and logistic regression only learns if there is one.
     """
     least_squares.settle(experts.kernel_squares, even=isinstance(experts.mixture, Mixture))
     for part in (experts.linear, experts.linear_recent, experts.bins.sums, experts.mixture):
         if isinstance(part, LeastSquares):
             least_squares.settle(part)
     age = int(experts.model.clock[EVENTS] - experts.early.begun[0])
-    if isinstance(experts.logistic, Logistic) and (relearns or age % BLOCK == 0):
+    if isinstance(experts.logistic, Logistic) and _is_uneven(experts) and (relearns or age % BLOCK == 0):
         logistic.settle(experts.logistic)
+
+
+def _is_uneven(experts: Experts) -> bool:
+    return isinstance(experts.mixture, Mixture) and experts.mixture.evenness < UNEVEN
 
 
 def folded(experts: Experts) -> Experts:

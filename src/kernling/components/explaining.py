@@ -25,7 +25,7 @@ from .archive import VIEWS
 from .bins import NEVER
 from .combination import REACH
 from .experts import SQUARES, Answers, Experts, stretched
-from .mixture import Mixture, curbs
+from .mixture import Mixture
 from .scaling import scale, target_scale
 from .shapley import Game, Products, Shares
 from .walks import along_memory, along_window, cells_of, paths_of, strips_of
@@ -202,15 +202,15 @@ def _of_classes(
 def _through_stacks(mixture: Mixture, found: list[Shares]) -> Shares:
     """Return the shares in the answer of a mixture, given those in the scores of all experts."""
     outputs, players, n = mixture.mean.shape[1], found[0].values.shape[1], max(len(own.spread) for own in found)
-    away, changes = np.array([own.base for own in found]) - mixture.mean, np.stack([_all_of(own, n) for own in found])
+    mean, scale, curb = mixture.units()
+    away, changes = np.array([own.base for own in found]) - mean, np.stack([_all_of(own, n) for own in found])
     if outputs == 1:
         away, changes = np.concatenate([-away, away], axis=-1), np.concatenate([-changes, changes], axis=-1)
     else:
         away, changes = (part - part.mean(axis=-1, keepdims=True) for part in (away, changes))
-    root = np.sqrt(mixture.spread)
-    low, changes = away / root[:, np.newaxis], changes / root[:, np.newaxis, np.newaxis, np.newaxis]
+    low, changes = away / scale[:, np.newaxis], changes / scale[:, np.newaxis, np.newaxis, np.newaxis]
     high = low[:, np.newaxis] + changes[:, :, :players].sum(axis=2)
-    curb = curbs(len(found))[:, np.newaxis]
+    curb = curb[:, np.newaxis]
     changes *= _ratio(partial(_curbed, curb[:, np.newaxis]), low[:, np.newaxis], high)[:, :, np.newaxis]
     start = mixture.bias + mixture.pull @ _curbed(curb, low)
     values = np.array([_mixed(mixture, start, np.tensordot(mixture.pull, own, 1), players) for own in changes.swapaxes(0, 1)])

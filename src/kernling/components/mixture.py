@@ -8,7 +8,8 @@ per cent is learned from as many of its events as a common one.  A share of the 
 far: a stack learns how large it is, by the probability that each label was noise (online EM), and learns less from it.
 
 Several stacks, from slow to fast, differ in how much they forget.  Two more are for rare classes, of which there are too few
-events for as many weights: one that is drawn towards logistic regression, and one of the linear expert only.
+events for as many weights: one that is drawn towards the experts that are smooth and never forget, and one of the linear expert
+only.
 The probabilities of all stacks are averaged by weights that follow their likelihoods (a Bayesian mixture with a share,
 core/votes.py), so that log-loss is at most that of the best stack and a little more.  The share is smaller where a class is
 rare: otherwise weights would be even again before its next event.  Nothing is clipped or replaced by the mean of a bin, so that
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
     from ..merging.rules import Merging
 
 FADES = (0.06, 0.02, 0.001, 0.001, 0.001)  # what the most uncertain event makes each stack forget
-DRAWN, ALONE = 3, 4  # the stack that is drawn towards logistic regression, and that of the linear expert
-LINEAR, LOGISTIC = 1, 4  # the places of these experts
+DRAWN, ALONE = 3, 4  # the stack that is drawn towards the experts that never forget, and that of the linear one
+KERNEL, LINEAR, LOGISTIC = 0, 1, 4  # the places of these experts
 SHARE = 0.001  # of the weight of all stacks, which is divided after each event if classes are equally frequent
-START = 1.0  # the sum of a stack's weights at first
+START = 1.0  # the sum of a stack's weights at first, without that of log odds
 RIDGE = 10.0  # curvature of a stack's weights at first, in events
 DRAWN_RIDGE = 100.0  # the same of the one that is drawn
 BIAS_RIDGE = 2.0  # the same of the biases
@@ -86,6 +87,20 @@ class Mixture(NamedTuple):
         """Return that of each class so far, as if there had been one more event of each."""
         return self.seen / self.seen.sum()
 
+    def units(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what is subtracted from scores, (experts, outputs), what the rest is divided by, and 1 or 0 for each expert.
+
+        A result z counts as z / sqrt(1 + |z|) with 1, and as it is with 0: log odds are what is to be added.
+        """
+        is_log_odds, whole = np.arange(len(self.mean)) == LOGISTIC, 2.0 if self.mean.shape[1] == 1 else 1.0
+        mean, scale = np.where(is_log_odds[:, np.newaxis], 0.0, self.mean), np.where(is_log_odds, whole, np.sqrt(self.spread))
+        return mean, scale, np.where(is_log_odds, 0.0, 1.0)
+
+    @property
+    def evenness(self) -> float:
+        """Return the variance of the classes so far over that of equally frequent ones."""
+        return float((1.0 - self.frequency @ self.frequency) / (1.0 - 1.0 / len(self.seen)))
+
     def expert_weights(self) -> np.ndarray:
         """Return the mean weight of each expert's scaled scores, which may be negative."""
         return self.trust @ self.pull
@@ -103,11 +118,6 @@ class Mixture(NamedTuple):
         }
 
 
-def curbs(experts: int) -> np.ndarray:
-    """Return 1 for each expert whose scores z count as z / sqrt(1 + |z|); log odds are what is to be added, and count as z."""
-    return np.where(np.arange(experts) == LOGISTIC, 0.0, 1.0)
-
-
 def places_of_labels(change: Widening, labels: int) -> tuple[np.ndarray, np.ndarray]:
     """Return which labels were there before ``change``, and the old places of those, given how many there were."""
     if change.outputs == 1:
@@ -120,8 +130,9 @@ def places_of_labels(change: Widening, labels: int) -> tuple[np.ndarray, np.ndar
 def new_mixture(experts: int, outputs: int) -> Mixture:
     """Return an untrained mixture of this many experts."""
     stacks, classes = len(FADES), max(2, outputs)
-    pull = np.full((stacks, experts), START / experts)
+    pull = np.full((stacks, experts), START / (experts - 1))
     pull[DRAWN:] = 0.0
+    pull[DRAWN, [KERNEL, LINEAR]] = START / 2.0
     pull[[DRAWN, ALONE], [LOGISTIC, LINEAR]] = START
     return Mixture(
         mean=np.zeros((experts, outputs)),
@@ -187,13 +198,15 @@ def learn_mixed(mixture, fades, scores, targets, weights, out):
 
 @inline_exact
 def _standardise(mixture, scores, j, away, x):
-    """Write scores minus their means over time and over classes, and the same over the spread; all but log odds compressed."""
+    """Write scores minus their means over time and over classes, and the same over the spread, compressed, or log odds."""
     outputs = scores.shape[1]
     for m in range(x.shape[0]):
         root = np.sqrt(mixture.spread[m])
+        if m == LOGISTIC:
+            root = 2.0 if outputs == 1 else 1.0
         centre = 0.0
         for o in range(outputs):
-            away[m, o] = scores[m, o, j] - mixture.mean[m, o]
+            away[m, o] = scores[m, o, j] - (mixture.mean[m, o] if m != LOGISTIC else 0.0)
             centre += away[m, o] / outputs
         if outputs == 1:
             away[m, 1] = away[m, 0]

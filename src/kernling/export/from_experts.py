@@ -12,7 +12,7 @@ from ..components.bins import NEVER, Bins
 from ..components.experts import MEMORY, SQUARES, Experts
 from ..components.least_squares import LeastSquares
 from ..components.logistic import Logistic
-from ..components.mixture import Mixture, curbs
+from ..components.mixture import Mixture
 from ..components.scaling import Scales
 from ..components.whitened import coefficients
 from ..components.window import Window
@@ -141,9 +141,7 @@ def _stacks(held: Mixture, experts: tuple[Sum, ...]) -> Stacks:
     noise = held.trust * held.noise
     floor = noise.sum() * held.frequency
     shift = np.zeros(held.mean.shape[1])
-    return Stacks(
-        experts, held.mean, np.sqrt(held.spread), curbs(len(held.mean)), held.pull, held.bias, held.trust - noise, floor, shift
-    )
+    return Stacks(experts, *held.units(), held.pull, held.bias, held.trust - noise, floor, shift)
 
 
 def _without_memory(held: Mixture) -> Mixture:
