@@ -10,7 +10,8 @@ from kernling.components import experts, least_squares, line
 from kernling.components import mixture as mixtures
 from kernling.components.bins import MOST, NEVER, new_bins, place_edges, write_features
 from kernling.components.early import SETTLE, new_early, next_settling
-from kernling.components.experts import BINNED, LINEAR_RECENT
+from kernling.components.experts import BINNED, CLASSIFIERS, LINEAR_RECENT
+from kernling.components.logistic import FOLDED
 from kernling.components.mixture import FADES, LOGISTIC, new_mixture
 from kernling.components.relevance import column_factors
 from kernling.components.scaling import Scales, new_scales, rows_as_known, scale
@@ -183,6 +184,19 @@ def test_a_rare_class_is_ranked_as_well_as_by_the_best_expert():
     rate = y.mean()
     assert log_loss(y, said) < -rate * np.log(rate) - (1.0 - rate) * np.log1p(-rate)
     assert len(np.unique(said[1000:])) > 6990  # an order, not bins
+
+
+def test_the_logistic_expert_learns_while_classes_are_uneven_and_ranks_best():
+    X, y = rare(8000)
+    model = kl.AutoClassifier(points=100, memory=0).partial_fit(X[:4000], y[:4000])
+    assert model._fitted().logistic.size[FOLDED] > 100
+    areas = dict(zip(CLASSIFIERS, (roc_auc_score(y[4000:], s) for s in model._expert_scores(X[4000:])[:, :, 0].T), strict=True))
+    assert max(areas, key=areas.get) == "logistic"
+    assert areas["logistic"] > areas["kernel"] + 0.01
+    frequent = X[:6000, 0] > 0.0
+    model.partial_fit(X[:6000], frequent.astype(int))  # half of these, and about a third of all
+    assert model._fitted().logistic.size[FOLDED] == 0
+    np.testing.assert_array_equal(model._expert_scores(X[:100])[:, CLASSIFIERS.index("logistic")], 0.0)
 
 
 def test_a_rare_class_behind_a_line_is_ranked_nearly_as_well_as_by_a_linear_expert():

@@ -425,8 +425,10 @@ class AutoClasses(Auto):
         self.fold()
 
     def fold(self) -> None:
-        if evenness(self.labels) < 0.5:
+        if evenness(self.labels) < (0.6 if self.logistic.folded else 0.5):
             self.logistic.settle()
+        elif self.logistic.folded:
+            self.logistic = Logistic(self.kernel_squares, self.d, self.outputs)
 
     def opinions(self, x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Scores of the experts, their distances from the usual ones, and log probabilities of the stacks."""

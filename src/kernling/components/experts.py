@@ -35,7 +35,7 @@ KERNEL = Ridge(0.1, 1.0, 0)
 LINEAR = Ridge(1.0, 1.0, 0)
 LINEAR_RECENT = Ridge(0.1, 0.998, 1024)
 BINNED = Ridge(1.0, 0.998, 1024)
-UNEVEN = 0.5  # the evenness of classes below which logistic regression learns
+UNEVEN, EVEN = 0.5, 0.6  # the evenness of classes below which logistic regression begins to learn, and above which it forgets
 NOVELTY = 0.02  # the share of k(x, x) above which an event becomes a point
 SQUARES = ("kernel", "linear", "linear_recent", "bins")
 MEMORY = ("memory", "memory_recent")
@@ -186,12 +186,18 @@ def fold(experts: Experts, relearns: bool = False) -> None:
         if isinstance(part, LeastSquares):
             least_squares.settle(part)
     age = int(experts.model.clock[EVENTS] - experts.early.begun[0])
-    if isinstance(experts.logistic, Logistic) and _is_uneven(experts) and (relearns or age % BLOCK == 0):
-        logistic.settle(experts.logistic)
+    held, mixed = experts.logistic, experts.mixture
+    if isinstance(held, Logistic) and isinstance(mixed, Mixture) and (relearns or age % BLOCK == 0):
+        _fold_logistic(held, mixed.evenness)
 
 
-def _is_uneven(experts: Experts) -> bool:
-    return isinstance(experts.mixture, Mixture) and experts.mixture.evenness < UNEVEN
+def _fold_logistic(held: Logistic, evenness: float) -> None:
+    """Let logistic regression learn from the events that wait if classes are uneven, and forget all once they are even."""
+    has_begun = bool(held.size[logistic.FOLDED])
+    if evenness < (EVEN if has_begun else UNEVEN):
+        logistic.settle(held)
+    elif has_begun:
+        logistic.clear(held)
 
 
 def folded(experts: Experts) -> Experts:
