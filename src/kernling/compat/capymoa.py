@@ -66,7 +66,7 @@ class CapyMOAClassifier(_FromInstances, Classifier):
     >>> stream = NumpyStream(X, (X[:, 0] * X[:, 1] > 0.0).astype(int), target_type="categorical")
     >>> result = prequential_evaluation(stream, CapyMOAClassifier(stream.get_schema()))
     >>> print(f"{result.accuracy():.0f} %")
-    91 %
+    93 %
     """
 
     def __init__(self, schema: Any, model: Any = None, random_seed: int = 1):
