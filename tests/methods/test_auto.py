@@ -13,6 +13,7 @@ from kernling.components.early import SETTLE, new_early, next_settling
 from kernling.components.experts import BINNED, CLASSIFIERS, LINEAR_RECENT
 from kernling.components.logistic import FOLDED
 from kernling.components.mixture import FADES, LOGISTIC, new_mixture
+from kernling.components.pending import COUNT
 from kernling.components.relevance import column_factors
 from kernling.components.scaling import Scales, new_scales, rows_as_known, scale
 from kernling.core import state as states
@@ -197,6 +198,24 @@ def test_the_logistic_expert_learns_while_classes_are_uneven_and_ranks_best():
     model.partial_fit(X[:6000], frequent.astype(int))  # half of these, and about a third of all
     assert model._fitted().logistic.size[FOLDED] == 0
     np.testing.assert_array_equal(model._expert_scores(X[:100])[:, CLASSIFIERS.index("logistic")], 0.0)
+
+
+def test_models_of_a_rare_class_that_went_on_for_long_are_merged():
+    """Experts that forget have little left of the common start, which is only counted once."""
+    X, y = rare(12_000)
+    new, labels = rare(8000, seed=5)
+    start = kl.AutoClassifier(points=60, memory=0).partial_fit(X[:2000], y[:2000])
+    models = [kl.merge([start]).partial_fit(X[part], y[part]) for part in (slice(2000, 7000), slice(7000, 12_000))]
+    merged = kl.merge(models, start=start)
+    held = [model._fitted().logistic for model in (*models, merged)]
+    assert all(one.size[FOLDED] > 100 for one in held)
+    areas = [
+        roc_auc_score(labels, model._expert_scores(new)[:, CLASSIFIERS.index("logistic"), 0]) for model in (*models, merged)
+    ]
+    assert areas[2] > max(areas[:2])
+    assert roc_auc_score(labels, merged.predict_proba(new)[:, 1]) > 0.8
+    for part in (merged._fitted().linear_recent, merged._fitted().bins.sums):
+        assert part.record[COUNT] == pytest.approx(2.0 * models[0]._fitted().linear_recent.record[COUNT], rel=0.01)  # 500 each
 
 
 def test_a_rare_class_behind_a_line_is_ranked_nearly_as_well_as_by_a_linear_expert():

@@ -207,8 +207,10 @@ class LeastSquares(NamedTuple):
         for i, share in enumerate(merging.shares):
             own = parts[i][1].record[EVENTS] - began
             parts[i] = (*parts[i][:2], share * (events - began) / own if own > 0.0 else 0.0)
+        kept = 1.0  # of what the start knew, in whichever has forgotten more of it
         if start is not None:
-            parts.append((merging.start, start, 1.0 - parts[0][2] - parts[1][2]))
+            kept = float(self.record[KEEP] ** (max(self.record[EVENTS], other.record[EVENTS]) - began))
+            parts.append((merging.start, start, kept * (1.0 - parts[0][2] - parts[1][2])))
         n = int(self.size[FIXED]) + min(merging.model.stored, int(self.size[MOST]))
         S, B, W = np.zeros((n, n)), np.zeros((len(self.weights), n)), np.zeros((len(self.weights), n))
         for (state, sums, factor), share, shift, width in zip(parts, (*merging.shares, 0.0), *merging.units, strict=False):
@@ -219,8 +221,9 @@ class LeastSquares(NamedTuple):
             W += share * (width * (sums.weights[:, : sums.count] @ turn.T) + shift * np.eye(1, n))
         total = lambda value: added(self, other, start, value)  # noqa: E731
         scaled = [width**2 * sums.losses for (_, sums, _), width in zip(parts, merging.units.width, strict=False)]
-        losses = scaled[0] + scaled[1] - (scaled[2] if start is not None else 0.0)
+        losses = scaled[0] + scaled[1] - (kept * scaled[2] if start is not None else 0.0)
         record = total(lambda sums: sums.record)
+        record[COUNT] += 0.0 if start is None else (1.0 - kept) * start.record[COUNT]
         record[FULL:] = self.record[FULL:]
         record[RHO] = max(record[FULL], self.record[RHO], other.record[RHO])  # not what forgetting has left of it
         record[LARGEST] = max(self.record[LARGEST], other.record[LARGEST])

@@ -153,9 +153,11 @@ class Logistic(NamedTuple):
         return new._replace(weights=weights, curvature=H[np.tril_indices(n)], rows=np.zeros((0, n)), size=size, record=record)
 
     def folded(self) -> Logistic:
-        """Return a copy in which no event waits, without spare room."""
+        """Return a copy in which no event waits, without spare room; before the first fold, those that did are left out."""
         found = self.trimmed(0)
-        fold(found)
+        if found.size[FOLDED]:
+            fold(found)
+        found.size[WAITING] = 0
         return found.trimmed(0)
 
     def rescaled(self, factors: np.ndarray) -> Logistic:
