@@ -146,7 +146,8 @@ def curves(results: Results, contestants: list[Contestant], ending: str) -> Figu
             (handles[one.title],) = axes.plot(events, found, LINES[one.name], color=colour, linewidth=width, label=one.title)
             drawn.append(found)
         if drawn:
-            axes.set_ylim(0.0, min(max(map(max, drawn)), 3.0 * float(np.median(np.concatenate(drawn)))) * 1.05)
+            own = max(results.get((stream, "auto"), {}).get("curve", [0.0]))  # Auto is never cut, others may be
+            axes.set_ylim(0.0, min(max(map(max, drawn)), max(own, 3.0 * float(np.median(np.concatenate(drawn))))) * 1.05)
         axes.set_title(stream, fontsize="medium")
         axes.set_xlim(0, STREAMS[stream].rows)
         axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1e3:g}k")
