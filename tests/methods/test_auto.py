@@ -199,6 +199,25 @@ def test_the_logistic_expert_learns_while_classes_are_uneven_and_ranks_best():
     np.testing.assert_array_equal(model._expert_scores(X[:100])[:, CLASSIFIERS.index("logistic")], 0.0)
 
 
+@pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])
+@pytest.mark.parametrize("d", [2, 4])
+def test_single_events_find_memory_after_loading_a_model_of_few_points(tmp_path, cls, d):
+    """Its least squares do not wait, its window is full, and as many events as fit wait for logistic regression."""
+    X = np.random.default_rng(0).normal(size=(3010, d))
+    y = X[:, 0] + X[:, 1] ** 2 if cls is kl.AutoRegressor else (X[:, 0] > 0.0).astype(int)
+    model = cls(points=4, window=20, memory=200_000).partial_fit(X[:3000], y[:3000])
+    kl.save(model, tmp_path / "model.kern")
+    loaded = kl.load(tmp_path / "model.kern")
+    for each in (model, loaded):
+        for row, target in zip(X[3000:], y[3000:], strict=True):
+            each.learn_one(row, target)
+    state = loaded._fitted()
+    assert len(state.archive.points) == len(model._fitted().archive.points)
+    assert len(state.early.X) == len(model._fitted().early.X)
+    kl.save(loaded, tmp_path / "model.kern")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
 def test_a_rare_class_behind_a_line_is_ranked_nearly_as_well_as_by_a_linear_expert():
     """With two hundred events of it, ten weights must not cost more than they bring."""
     rng = np.random.default_rng(0)

@@ -87,9 +87,15 @@ class Experts(NamedTuple):
     @property
     def is_grown(self) -> bool:
         """Whether there is memory for events; a model from a file has no spare room."""
-        squares, held, rare = self.kernel_squares, self.window, self.logistic
-        waits = not squares.waits or len(squares.pending.weights) == BLOCK
-        return held.columns.shape[1] == len(held.norms) and waits and (not isinstance(rare, Logistic) or rare.has_room)
+        held, rare, waits = self.window, self.logistic, (self.kernel_squares, self.linear, self.linear_recent, self.bins.sums)
+        return (
+            len(self.model.points) >= int(self.whitening.most[0])
+            and held.columns.shape[1] == len(held.norms)
+            and self.archive.has_room
+            and self.early.has_room
+            and not any(isinstance(part, LeastSquares) and part.waits and len(part.pending.weights) < BLOCK for part in waits)
+            and (not isinstance(rare, Logistic) or rare.has_room)
+        )
 
     @property
     def alone(self) -> Experts:
