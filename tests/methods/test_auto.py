@@ -199,6 +199,19 @@ def test_the_logistic_expert_learns_while_classes_are_uneven_and_ranks_best():
     np.testing.assert_array_equal(model._expert_scores(X[:100])[:, CLASSIFIERS.index("logistic")], 0.0)
 
 
+def test_predictions_while_points_join_change_no_bit_of_later_ones():
+    """The coefficients of points are only computed when the logistic expert's weights have changed."""
+    X, y = rare(500)
+    asked = kl.AutoClassifier(points=300, window=20, memory=0)
+    for n, (row, label) in enumerate(zip(X, y, strict=True), 1):
+        asked.learn_one(row, label)
+        if len(asked.classes_) == 2:
+            said = asked._expert_scores(X[:20])
+        if n >= 300 and n % 25 == 0:
+            other = kl.AutoClassifier(points=300, window=20, memory=0).partial_fit(X[:n], y[:n])
+            np.testing.assert_array_equal(said, other._expert_scores(X[:20]))
+
+
 @pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])
 @pytest.mark.parametrize("d", [2, 4])
 def test_single_events_find_memory_after_loading_a_model_of_few_points(tmp_path, cls, d):
