@@ -199,6 +199,21 @@ def test_the_logistic_expert_learns_while_classes_are_uneven_and_ranks_best():
     np.testing.assert_array_equal(model._expert_scores(X[:100])[:, CLASSIFIERS.index("logistic")], 0.0)
 
 
+def test_what_the_logistic_expert_has_forgotten_can_be_saved(tmp_path):
+    X, y = rare(4000)
+    model = kl.AutoClassifier(**SMALL, memory=0).partial_fit(X[:1000], y[:1000])
+    held, event = model._fitted().logistic, 1000
+    assert held.size[FOLDED] > 0
+    while model._fitted().logistic.size[FOLDED]:
+        model.learn_one(X[event], int(X[event, 0] > 0.0))
+        event += 1
+    kl.save(model, tmp_path / "model.kern")
+    loaded = kl.load(tmp_path / "model.kern")
+    for each in (model, loaded):
+        each.partial_fit(X[event : event + 300], y[event : event + 300])
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
 def test_predictions_while_points_join_change_no_bit_of_later_ones():
     """The coefficients of points are only computed when the logistic expert's weights have changed."""
     X, y = rare(500)
@@ -210,6 +225,21 @@ def test_predictions_while_points_join_change_no_bit_of_later_ones():
         if n >= 300 and n % 25 == 0:
             other = kl.AutoClassifier(points=300, window=20, memory=0).partial_fit(X[:n], y[:n])
             np.testing.assert_array_equal(said, other._expert_scores(X[:20]))
+
+
+@pytest.mark.filterwarnings("ignore:the columns' ranges differ")
+def test_merged_models_of_even_classes_have_no_logistic_expert():
+    """Some of their first events have waited all the time."""
+    X, y = rare(4000)
+    even = (X[:, 0] > 0.0).astype(int)
+    a, b, uneven = (
+        kl.AutoClassifier(**SMALL, memory=0).fit(X[part], labels[part])
+        for part, labels in ((slice(2000), even), (slice(2000, 4000), even), (slice(2000), y))
+    )
+    place = CLASSIFIERS.index("logistic")
+    np.testing.assert_array_equal(kl.merge([a, b])._expert_scores(X)[:, place], 0.0)
+    found = kl.merge([a, uneven])._fitted().logistic
+    assert found.size[FOLDED] == uneven._fitted().logistic.folded().size[FOLDED]
 
 
 @pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])

@@ -199,11 +199,10 @@ def fold(experts: Experts, relearns: bool = False) -> None:
 
 def _fold_logistic(held: Logistic, evenness: float) -> None:
     """Let logistic regression learn from the events that wait if classes are uneven, and forget all once they are even."""
-    has_begun = bool(held.size[logistic.FOLDED])
-    if evenness < (EVEN if has_begun else UNEVEN):
+    if evenness < (EVEN if held.has_begun else UNEVEN):
         logistic.settle(held)
-    elif has_begun:
-        logistic.clear(held)
+    elif held.has_begun:
+        logistic.forget(held)
 
 
 def folded(experts: Experts) -> Experts:
