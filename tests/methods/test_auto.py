@@ -1,5 +1,7 @@
 """Auto: what the mixture promises beyond the checks of every method; tests/oracles/auto.py has its slow version."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -234,12 +236,28 @@ def test_merged_models_of_even_classes_have_no_logistic_expert():
     even = (X[:, 0] > 0.0).astype(int)
     a, b, uneven = (
         kl.AutoClassifier(**SMALL, memory=0).fit(X[part], labels[part])
-        for part, labels in ((slice(2000), even), (slice(2000, 4000), even), (slice(2000), y))
+        for part, labels in ((slice(400), even), (slice(2000, 4000), even), (slice(2000), y))
     )
     place = CLASSIFIERS.index("logistic")
     np.testing.assert_array_equal(kl.merge([a, b])._expert_scores(X)[:, place], 0.0)
     found = kl.merge([a, uneven])._fitted().logistic
     assert found.size[FOLDED] == uneven._fitted().logistic.folded().size[FOLDED]
+    first = kl.AutoClassifier(**SMALL, memory=0).fit(X[:100], np.zeros(100, int))  # a class alone is as uneven as can be
+    assert first._fitted().logistic.size[FOLDED] > 0
+    np.testing.assert_array_equal(kl.merge([a, first])._expert_scores(X)[:, place], 0.0)
+
+
+@pytest.mark.filterwarnings("ignore:the columns' ranges differ")
+def test_merged_models_of_rare_classes_predict_and_go_on():
+    X, y = rare(4000)
+    labels = np.where(y > 0, 1 + (X[:, 1] > 0.0), 0)
+    start = kl.AutoClassifier(**SMALL, memory=0).fit(X[:1000], labels[:1000])
+    parts = [copy.deepcopy(start).partial_fit(X[i : i + 800], labels[i : i + 800]) for i in (1000, 2000)]
+    merged = kl.merge(parts)
+    worst = max(log_loss(labels[3000:], part.predict_proba(X[3000:])) for part in parts)
+    assert log_loss(labels[3000:], merged.predict_proba(X[3000:])) < 1.05 * worst
+    assert np.ptp(merged._expert_scores(X)[:, CLASSIFIERS.index("logistic")]) > 2.0
+    merged.partial_fit(X[3000:], labels[3000:])
 
 
 @pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])

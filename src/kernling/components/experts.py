@@ -192,17 +192,18 @@ def fold(experts: Experts, relearns: bool = False) -> None:
         if isinstance(part, LeastSquares):
             least_squares.settle(part)
     age = int(experts.model.clock[EVENTS] - experts.early.begun[0])
-    held, mixed = experts.logistic, experts.mixture
-    if isinstance(held, Logistic) and isinstance(mixed, Mixture) and (relearns or age % BLOCK == 0):
-        _fold_logistic(held, mixed.evenness)
+    if relearns or age % BLOCK == 0:
+        fold_logistic(experts)
 
 
-def _fold_logistic(held: Logistic, evenness: float) -> None:
+def fold_logistic(experts: Experts) -> None:
     """Let logistic regression learn from the events that wait if classes are uneven, and forget all once they are even."""
-    if evenness < (EVEN if held.has_begun else UNEVEN):
-        logistic.settle(held)
-    elif held.has_begun:
-        logistic.forget(held)
+    held, mixed = experts.logistic, experts.mixture
+    if isinstance(held, Logistic) and isinstance(mixed, Mixture):
+        if mixed.evenness < (EVEN if held.has_begun else UNEVEN):
+            logistic.settle(held)
+        elif held.has_begun:
+            logistic.forget(held)
 
 
 def folded(experts: Experts) -> Experts:

@@ -152,7 +152,7 @@ class Logistic(NamedTuple):
             rho = _ridge(len(weights))
             values, vectors = np.linalg.eigh(H)
             H = (vectors * np.maximum(values, 0.0)) @ vectors.T  # what is subtracted need not be a part of the others
-            weights = np.linalg.solve(H + rho * np.eye(n), (pull + rho * mean).T).T
+            weights = np.ascontiguousarray(np.linalg.solve(H + rho * np.eye(n), (pull + rho * mean).T).T)
         record = np.array([max(own.record[MEAN], other.record[MEAN]), 0.0, own.record[EVENTS] + other.record[EVENTS]])
         folded = own.size[FOLDED] + other.size[FOLDED]
         size = np.array([n, *self.size[FIXED : MOST + 1], triangle(n), 0, folded])
