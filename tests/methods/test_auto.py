@@ -1,5 +1,7 @@
 """Auto: what the mixture promises beyond the checks of every method; tests/oracles/auto.py has its slow version."""
 
+import copy
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -216,6 +218,84 @@ def test_models_of_a_rare_class_that_went_on_for_long_are_merged():
     assert roc_auc_score(labels, merged.predict_proba(new)[:, 1]) > 0.8
     for part in (merged._fitted().linear_recent, merged._fitted().bins.sums):
         assert part.record[COUNT] == pytest.approx(2.0 * models[0]._fitted().linear_recent.record[COUNT], rel=0.01)  # 500 each
+
+
+def test_what_the_logistic_expert_has_forgotten_can_be_saved(tmp_path):
+    X, y = rare(4000)
+    model = kl.AutoClassifier(**SMALL, memory=0).partial_fit(X[:1000], y[:1000])
+    held, event = model._fitted().logistic, 1000
+    assert held.size[FOLDED] > 0
+    while model._fitted().logistic.size[FOLDED]:
+        model.learn_one(X[event], int(X[event, 0] > 0.0))
+        event += 1
+    kl.save(model, tmp_path / "model.kern")
+    loaded = kl.load(tmp_path / "model.kern")
+    for each in (model, loaded):
+        each.partial_fit(X[event : event + 300], y[event : event + 300])
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_predictions_while_points_join_change_no_bit_of_later_ones():
+    """The coefficients of points are only computed when the logistic expert's weights have changed."""
+    X, y = rare(500)
+    asked = kl.AutoClassifier(points=300, window=20, memory=0)
+    for n, (row, label) in enumerate(zip(X, y, strict=True), 1):
+        asked.learn_one(row, label)
+        if len(asked.classes_) == 2:
+            said = asked._expert_scores(X[:20])
+        if n >= 300 and n % 25 == 0:
+            other = kl.AutoClassifier(points=300, window=20, memory=0).partial_fit(X[:n], y[:n])
+            np.testing.assert_array_equal(said, other._expert_scores(X[:20]))
+
+
+@pytest.mark.filterwarnings("ignore:the columns' ranges differ")
+def test_merged_models_of_even_classes_have_no_logistic_expert():
+    """Some of their first events have waited all the time."""
+    X, y = rare(4000)
+    even = (X[:, 0] > 0.0).astype(int)
+    a, b, uneven = (
+        kl.AutoClassifier(**SMALL, memory=0).fit(X[part], labels[part])
+        for part, labels in ((slice(400), even), (slice(2000, 4000), even), (slice(2000), y))
+    )
+    place = CLASSIFIERS.index("logistic")
+    np.testing.assert_array_equal(kl.merge([a, b])._expert_scores(X)[:, place], 0.0)
+    found = kl.merge([a, uneven])._fitted().logistic
+    assert found.size[FOLDED] == uneven._fitted().logistic.folded().size[FOLDED]
+    first = kl.AutoClassifier(**SMALL, memory=0).fit(X[:100], np.zeros(100, int))  # a class alone is as uneven as can be
+    assert first._fitted().logistic.size[FOLDED] > 0
+    np.testing.assert_array_equal(kl.merge([a, first])._expert_scores(X)[:, place], 0.0)
+
+
+@pytest.mark.filterwarnings("ignore:the columns' ranges differ")
+def test_merged_models_of_rare_classes_predict_and_go_on():
+    X, y = rare(4000)
+    labels = np.where(y > 0, 1 + (X[:, 1] > 0.0), 0)
+    start = kl.AutoClassifier(**SMALL, memory=0).fit(X[:1000], labels[:1000])
+    parts = [copy.deepcopy(start).partial_fit(X[i : i + 800], labels[i : i + 800]) for i in (1000, 2000)]
+    merged = kl.merge(parts)
+    worst = max(log_loss(labels[3000:], part.predict_proba(X[3000:])) for part in parts)
+    assert log_loss(labels[3000:], merged.predict_proba(X[3000:])) < 1.05 * worst
+    assert np.ptp(merged._expert_scores(X)[:, CLASSIFIERS.index("logistic")]) > 2.0
+    merged.partial_fit(X[3000:], labels[3000:])
+
+
+@pytest.mark.parametrize("cls", [kl.AutoClassifier, kl.AutoRegressor])
+@pytest.mark.parametrize("d", [2, 4])
+def test_single_events_find_memory_after_loading_a_model_of_few_points(tmp_path, cls, d):
+    """Its least squares do not wait, its window is full, and as many events as fit wait for logistic regression."""
+    X = np.random.default_rng(0).normal(size=(3010, d))
+    y = X[:, 0] + X[:, 1] ** 2 if cls is kl.AutoRegressor else (X[:, 0] > 0.0).astype(int)
+    model = cls(points=4, window=20, memory=200_000).partial_fit(X[:3000], y[:3000])
+    kl.save(model, tmp_path / "model.kern")
+    loaded = kl.load(tmp_path / "model.kern")
+    for each in (model, loaded):
+        for row, target in zip(X[3000:], y[3000:], strict=True):
+            each.learn_one(row, target)
+    state = loaded._fitted()
+    assert len(state.archive.points) == len(model._fitted().archive.points)
+    assert len(state.early.X) == len(model._fitted().early.X)
+    kl.save(loaded, tmp_path / "model.kern")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 
 
 def test_a_rare_class_behind_a_line_is_ranked_nearly_as_well_as_by_a_linear_expert():

@@ -84,12 +84,14 @@ def _prepare(side, answers):
 def _prepare_classes(side, answers):
     """Write the weights that predictions of classes need; those of logistic regression only if they have changed."""
     prepare(side, answers)
-    held, fixed, n = side.experts.logistic, side.experts.kernel_squares.size[FIXED], side.experts.model.size[0]
+    held, fixed = side.experts.logistic, side.experts.kernel_squares.size[FIXED]
     for o in range(answers.logistic.shape[0]):
-        known, points = answers.logistic[o], answers.logistic_points[o]
+        known, points, n = answers.logistic[o], answers.logistic_points[o], 0
         if logistic.write_weights(held, held.places[o], known):
             for k in range(points.size):
                 points[k] = known[fixed + k]
+                if points[k] != 0.0:
+                    n = k + 1  # not all points: later ones would change how sums are rounded, and nothing else
             solve_back(side.experts.whitening.factor, points, n)
 
 

@@ -65,10 +65,15 @@ class Archive(NamedTuple):
         """Number of events in the memory."""
         return int(self.size[HELD])
 
+    @property
+    def has_room(self) -> bool:
+        """Whether the memory has its full size."""
+        return len(self.points) == int(self.size[MOST] * self.size[ROOM])
+
     def grown(self, capacity: int) -> Archive:
         """Return the memory at its full size, with room for as many events in each cell."""
         most, room = int(self.size[MOST]), int(self.size[ROOM])
-        if len(self.points) == most * room:
+        if self.has_room:
             return self
         check_room(most * room, self.points.shape[1], "events")
         places = self._places(np.arange(most) * room)
@@ -91,7 +96,7 @@ class Archive(NamedTuple):
 
     def copied(self) -> Archive:
         """Return a copy; of cells that are not used, nothing is read, and no memory is taken as long as it is not written."""
-        if len(self.points) != self.size[MOST] * self.size[ROOM]:
+        if not self.has_room:
             return Archive(*(part.copy() for part in self))
         used, events = int(self.size[CELLS] * self.size[ROOM]), {}
         for name, part in self._events().items():

@@ -48,10 +48,15 @@ class Early(NamedTuple):
         """Keep the events from here on."""
         self.count[:] = 0, room_for(self.X.shape[1])
 
+    @property
+    def has_room(self) -> bool:
+        """Whether there is space for all events."""
+        return len(self.X) == room_for(self.X.shape[1])
+
     def grown(self, capacity: int) -> Early:
         """Return the buffer with space for all events."""
         n = room_for(self.X.shape[1])  # also where none will be kept, since those of a successor may come in their place
-        if n == len(self.X):
+        if self.has_room:
             return self
         return self._replace(**{name: padded(getattr(self, name), 0, n) for name in ("X", "targets", "weights")})
 

@@ -87,9 +87,15 @@ class Experts(NamedTuple):
     @property
     def is_grown(self) -> bool:
         """Whether there is memory for events; a model from a file has no spare room."""
-        squares, held, rare = self.kernel_squares, self.window, self.logistic
-        waits = not squares.waits or len(squares.pending.weights) == BLOCK
-        return held.columns.shape[1] == len(held.norms) and waits and (not isinstance(rare, Logistic) or rare.has_room)
+        held, rare, waits = self.window, self.logistic, (self.kernel_squares, self.linear, self.linear_recent, self.bins.sums)
+        return (
+            len(self.model.points) >= int(self.whitening.most[0])
+            and held.columns.shape[1] == len(held.norms)
+            and self.archive.has_room
+            and self.early.has_room
+            and not any(isinstance(part, LeastSquares) and part.waits and len(part.pending.weights) < BLOCK for part in waits)
+            and (not isinstance(rare, Logistic) or rare.has_room)
+        )
 
     @property
     def alone(self) -> Experts:
@@ -186,18 +192,18 @@ def fold(experts: Experts, relearns: bool = False) -> None:
         if isinstance(part, LeastSquares):
             least_squares.settle(part)
     age = int(experts.model.clock[EVENTS] - experts.early.begun[0])
-    held, mixed = experts.logistic, experts.mixture
-    if isinstance(held, Logistic) and isinstance(mixed, Mixture) and (relearns or age % BLOCK == 0):
-        _fold_logistic(held, mixed.evenness)
+    if relearns or age % BLOCK == 0:
+        fold_logistic(experts)
 
 
-def _fold_logistic(held: Logistic, evenness: float) -> None:
+def fold_logistic(experts: Experts) -> None:
     """Let logistic regression learn from the events that wait if classes are uneven, and forget all once they are even."""
-    has_begun = bool(held.size[logistic.FOLDED])
-    if evenness < (EVEN if has_begun else UNEVEN):
-        logistic.settle(held)
-    elif has_begun:
-        logistic.clear(held)
+    held, mixed = experts.logistic, experts.mixture
+    if isinstance(held, Logistic) and isinstance(mixed, Mixture):
+        if mixed.evenness < (EVEN if held.has_begun else UNEVEN):
+            logistic.settle(held)
+        elif held.has_begun:
+            logistic.forget(held)
 
 
 def folded(experts: Experts) -> Experts:

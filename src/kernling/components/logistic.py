@@ -81,6 +81,11 @@ class Logistic(NamedTuple):
         return int(self.size[FEATURES])
 
     @property
+    def has_begun(self) -> bool:
+        """Whether any event has been folded: classes have been uneven."""
+        return bool(self.size[FOLDED])
+
+    @property
     def has_room(self) -> bool:
         """Whether there is memory for events."""
         return len(self.parts) == ROOM
@@ -130,6 +135,8 @@ class Logistic(NamedTuple):
 
     def merged(self, other: Logistic, start: Logistic | None, merging: Merging) -> Logistic:
         """Return the product of what the events of both say, in the features of the merged points."""
+        if not (self.has_begun and other.has_begun):
+            start = None  # what only one of them says is subtracted from nothing
         own, other = self.folded(), other.folded()
         n = int(self.size[FIXED]) + min(merging.model.stored, int(self.size[MOST]))
         parts = [(merging.a, own, 1.0), (merging.b, other, 1.0)]
@@ -145,7 +152,7 @@ class Logistic(NamedTuple):
             rho = _ridge(len(weights))
             values, vectors = np.linalg.eigh(H)
             H = (vectors * np.maximum(values, 0.0)) @ vectors.T  # what is subtracted need not be a part of the others
-            weights = np.linalg.solve(H + rho * np.eye(n), (pull + rho * mean).T).T
+            weights = np.ascontiguousarray(np.linalg.solve(H + rho * np.eye(n), (pull + rho * mean).T).T)
         record = np.array([max(own.record[MEAN], other.record[MEAN]), 0.0, own.record[EVENTS] + other.record[EVENTS]])
         folded = own.size[FOLDED] + other.size[FOLDED]
         size = np.array([n, *self.size[FIXED : MOST + 1], triangle(n), 0, folded])
@@ -153,11 +160,15 @@ class Logistic(NamedTuple):
         return new._replace(weights=weights, curvature=H[np.tril_indices(n)], rows=np.zeros((0, n)), size=size, record=record)
 
     def folded(self) -> Logistic:
-        """Return a copy in which no event waits, without spare room; before the first fold, those that did are left out."""
+        """Return a copy in which no event waits, without spare room; where none has been folded, those that wait are forgotten.
+
+        They have waited since classes were even.
+        """
         found = self.trimmed(0)
-        if found.size[FOLDED]:
+        if self.has_begun:
             fold(found)
-        found.size[WAITING] = 0
+        else:
+            forget(found)
         return found.trimmed(0)
 
     def rescaled(self, factors: np.ndarray) -> Logistic:
@@ -182,7 +193,15 @@ def new_logistic(fixed: int, most: int, outputs: int) -> Logistic:
 
 def clear(held: Logistic) -> None:
     """Forget all events and features."""
-    held.size[[FEATURES, ENTRIES, WAITING, FOLDED]] = 0
+    held.size[[FEATURES, ENTRIES]] = 0
+    forget(held)
+
+
+def forget(held: Logistic) -> None:
+    """Forget all events; the features stay, since there is one for each point."""
+    n = held.count
+    held.weights[:, :n], held.curvature[: triangle(n)] = 0.0, 0.0
+    held.size[[WAITING, FOLDED]] = 0
     held.record[:] = 0.25, 0.0, 0.0
 
 

@@ -217,7 +217,7 @@ LEARNER = Learner(
         "log_loss_bound": "The log-loss is at most this, given that of the best stack.",
     },
     finish=write_coefficients,
-    merge=Merge(within_limit, align=in_common_coordinates),
+    merge=Merge(within_limit, align=in_common_coordinates, settle=lambda params, state: experts.fold_logistic(state)),
 )
 
 
