@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+import kernling as kl
 from kernling.components import logistic
 from kernling.components.logistic import CREDIT, ENTRIES, FOLDED, MEAN, RIDGE, ROOM, WAITING, new_logistic, triangle
 from kernling.core import state as states
@@ -185,3 +186,14 @@ def test_a_file_with_wrong_counts_is_refused():
         with pytest.raises(ValueError, match="logistic regression"):
             wrong.check({"stored": 2})
     held.check({"stored": 2})
+
+
+def test_heavy_events_on_far_rows_do_not_lead_search_astray():
+    """Rounding had made what a long step costs negative: the step was doubled as long as there were numbers."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(600, 3)) * 1e3
+    y = (X[:, 0] > 1.6e3).astype(int)
+    model = kl.AutoClassifier(points=30, memory=0, window=50, standardise=False, gamma=1e-3)
+    said = model.partial_fit(X, y, sample_weight=np.full(600, 1e10)).predict_proba(X)
+    assert np.isfinite(said).all()
+    assert np.abs(model._fitted().logistic.weights).max() < 1e6

@@ -168,6 +168,19 @@ def test_a_heavy_event_moves_the_weights_within_bounds():
     assert np.isfinite(mixture.bias).all()
 
 
+@pytest.mark.parametrize("seed", [1, 4, 135, 319])
+def test_heavy_events_bend_no_bias_downwards(seed):
+    """Probabilities and shares of noise are rounded to a little more than 1; a file with a negative curvature is refused."""
+    rng = np.random.default_rng(seed)
+    outputs = int(rng.choice([1, 3, 5]))
+    mixture, scores = new_mixture(5, outputs), rng.normal(size=(5, outputs, 40)) * 10.0 ** rng.uniform(-1.0, 3.0)
+    labels = np.where(rng.random(40) < 0.1, 2.0, 1.0)
+    scores[:, 1] += 20.0
+    for i in range(40):
+        learn_mixed(mixture, scores[:, :, i : i + 1].copy(), labels[i : i + 1], 10.0 ** rng.uniform(-3.0, 10.0, 1))
+        assert mixture.bias_curvature.min() >= 0.0
+
+
 def rare(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Rows of eight columns and a class of two per cent behind a curved border."""
     rng = np.random.default_rng(seed)

@@ -363,7 +363,8 @@ class _At(NamedTuple):
     def loss(self, parts: np.ndarray, is_own: np.ndarray) -> float:
         """Return what is to be minimised."""
         p = np.maximum((_probabilities(self.scores) * is_own).sum(axis=1), np.finfo(np.float64).tiny)
-        return float(0.5 * (self.moved * self.a).sum() - parts @ np.log(p))
+        away = max(0.5 * (self.moved * self.a).sum(), 0.0)  # less is rounding, which a longer step would only multiply
+        return float(away - parts @ np.log(p))
 
 
 def _probabilities(scores: np.ndarray) -> np.ndarray:

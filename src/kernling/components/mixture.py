@@ -297,7 +297,7 @@ def _learn_stack(mixture, s, fade, x, p, label, weight, frequency, work):
     gradient, centre, curvature = work[experts], work[experts + 1], mixture.curvature[s]
     share = mixture.noise[s]
     is_noise = share * frequency[label] / np.exp(p[label])
-    weight *= 1.0 - is_noise
+    weight *= max(1.0 - is_noise, 0.0)  # the share of noise may be rounded to more than 1
     rate = max(NOISE_RATE, 1.0 / (mixture.record[EVENTS] + 100.0))
     mixture.noise[s] = max(share + rate * (is_noise - share), LEAST_NOISE)
     uncertain = 1.0
@@ -315,7 +315,7 @@ def _learn_stack(mixture, s, fade, x, p, label, weight, frequency, work):
             curvature[i, m] = kept * curvature[i, m] + 0.5 * weight * gradient[i] * gradient[m]
     for k in range(classes):
         slope = p[k] - (1.0 if k == label else 0.0)
-        bent = 0.5 * (slope * slope + p[k] * (1.0 - p[k]))
+        bent = 0.5 * (slope * slope + p[k] * max(1.0 - p[k], 0.0))  # as may p
         mixture.bias_curvature[s, k] = kept * mixture.bias_curvature[s, k] + weight * bent
         mixture.bias[s, k] -= weight * slope / (mixture.bias_curvature[s, k] + BIAS_RIDGE)
         for i in range(first, last):
