@@ -206,6 +206,7 @@ def test_the_logistic_expert_learns_while_classes_are_uneven_and_ranks_best():
     X, y = rare(8000)
     model = kl.AutoClassifier(points=100, memory=0).partial_fit(X[:4000], y[:4000])
     assert model._fitted().logistic.size[FOLDED] > 100
+    assert model.expert_weights_["logistic"] > 0.2
     areas = dict(zip(CLASSIFIERS, (roc_auc_score(y[4000:], s) for s in model._expert_scores(X[4000:])[:, :, 0].T), strict=True))
     assert max(areas, key=areas.get) == "logistic"
     assert areas["logistic"] > areas["kernel"] + 0.01
@@ -213,6 +214,7 @@ def test_the_logistic_expert_learns_while_classes_are_uneven_and_ranks_best():
     model.partial_fit(X[:6000], frequent.astype(int))  # half of these, and about a third of all
     assert model._fitted().logistic.size[FOLDED] == 0
     np.testing.assert_array_equal(model._expert_scores(X[:100])[:, CLASSIFIERS.index("logistic")], 0.0)
+    assert model.expert_weights_["logistic"] == 0.0
 
 
 def test_models_of_a_rare_class_that_went_on_for_long_are_merged():

@@ -256,8 +256,13 @@ class AutoClassifier(_Auto, MixedClassifier):
 
     @property
     def expert_weights_(self) -> dict[str, float]:
-        """Return the weight of each expert's scaled scores in the sum that gives the probabilities; it may be negative."""
-        return dict(zip(CLASSIFIERS, self._fitted().answering.mixture.expert_weights().tolist(), strict=True))
+        """Return the weight of each expert's scaled scores in the sum that gives the probabilities; it may be negative.
+
+        That of ``logistic`` is 0 unless classes are uneven, since it says nothing then.
+        """
+        said = self._fitted().answering
+        weights = dict(zip(CLASSIFIERS, said.mixture.expert_weights().tolist(), strict=True))
+        return weights if said.logistic.has_begun else weights | {"logistic": 0.0}
 
 
 class AutoRegressor(_Auto, BaseOnlineRegressor):
