@@ -81,8 +81,11 @@ def unfinished(results: Results, contestants: list[Contestant]) -> Iterator[list
 
 
 def early(row: Row, rows: int, stream: ArenaStream) -> Row | None:
-    """Return the error of the first rows, by the learning curve, whose last part counts by how much of it was reached."""
-    if not row.get("curve"):
+    """Return the error of the first rows, by the learning curve, whose last part counts by how much of it was reached.
+
+    Of less than its first part, the curve says nothing.
+    """
+    if not row.get("curve") or rows < stream.rows // POINTS:
         return None
     power = 1.0 if stream.classes else 2.0
     curve = np.array(row["curve"]) ** power
@@ -115,7 +118,7 @@ def write_page(results: Results, contestants: list[Contestant], path: Path) -> N
     for title, (head, *rest) in tables(results, contestants).items():
         text += [f"## {title}\n", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
         text += [*(f"| {' | '.join(line)} |" for line in rest), ""]
-    text.append("\\* fewer rows, because of the time limit. What Auto did on the same rows follows from its learning curve.\n")
+    text.append("\\* fewer rows, because of the time limit. What Auto did on the same rows follows from its learning curve, which has a point for each fiftieth of the stream.\n")
     path.write_text("\n".join(text))
 
 

@@ -77,6 +77,8 @@ def test_runs_that_were_ended_stand_beside_auto_on_the_same_rows():
         ("weather", "auto"): {"error": 0.12, "curve": curve, "rows": 18_159},
         ("weather", "no-change"): {"error": 0.3, "log_loss": 1.0, "rows": 544, "of": 18_159},
         ("weather", "constant"): {"error": 0.3, "rows": 18_159},
+        ("powersupply", "auto"): {"error": 0.12, "curve": curve, "rows": 29_927},
+        ("powersupply", "no-change"): {"error": 0.3, "rows": 400},  # less than the first part of the curve
         ("bike", "auto"): {"rmse": 9.0, "curve": [3.0, 4.0] + [9.0] * 48, "rows": 17_379},
         ("bike", "no-change"): {"rmse": 100.0, "rows": 694},
     }
@@ -84,6 +86,7 @@ def test_runs_that_were_ended_stand_beside_auto_on_the_same_rows():
     _, *lines = arena_report.unfinished(results, chosen)
     assert lines == [
         ["weather", "last label", "544", "3", "70.00", "58.32"],  # 1 - (0.5 + 0.25 / 2) / 1.5, but for half a row
+        ["powersupply", "last label", "400", "1.3", "70.00", ""],
         ["bike", "last label", "694", "4", "100", "3.54"],  # the root of (9 + 16) / 2
     ]
 
