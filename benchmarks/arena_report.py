@@ -118,8 +118,8 @@ def write_page(results: Results, contestants: list[Contestant], path: Path) -> N
     for title, (head, *rest) in tables(results, contestants).items():
         text += [f"## {title}\n", f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
         text += [*(f"| {' | '.join(line)} |" for line in rest), ""]
-    text.append("\\* fewer rows, because of the time limit. What Auto did on the same rows follows from its learning curve, which has")
-    text.append("a point for each fiftieth of the stream.\n")
+    text.append("\\* fewer rows, because of the time limit. What Auto did on the same rows follows from its")
+    text.append("learning curve, which has a point for each fiftieth of the stream.\n")
     path.write_text("\n".join(text))
 
 
